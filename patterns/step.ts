@@ -1,0 +1,291 @@
+/**
+ * Every model call has a path: `orchestrate/worker[3]`, `refine/round[1]/grade`, `route/classify#2`.
+ *
+ *     step("route") ── step("classify") ── model call     route/classify
+ *                   └─ step("billing") ─── model call     route/billing
+ *
+ * `step` pushes a name on the path, opens an OpenTelemetry span of that name and passes the result
+ * through. The outermost step is a run. Things started together take a bracketed index, loops their
+ * round; both are the index into the result's own array. A name used again inside one step counts
+ * up (`classify#2`), and the counters live on that step, so two runs never number each other's calls.
+ *
+ * The path is the name in the trace, the key in a recording and the key of a checkpoint. `observe`
+ * reports what happens inside a function: the one seam for a terminal, a log, a browser or a test.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type Span, SpanStatusCode, trace } from "@opentelemetry/api";
+
+/** Token counts of one reply, under the API's own names. */
+export interface Usage {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cache_creation_input_tokens?: number | null;
+  readonly cache_read_input_tokens?: number | null;
+}
+
+/** What `observe` reports. */
+export type RunEvent = StartEvent | TextEvent | EndEvent;
+
+interface Where {
+  /** Where it happened, e.g. `vote/voter[0]`. A call has the path of the step that makes it. */
+  readonly path: string;
+  /** When, in milliseconds since the Unix epoch. */
+  readonly at: number;
+}
+
+/** A step or a call starts. */
+export interface StartEvent extends Where {
+  readonly type: "start";
+  readonly kind: "step" | "call";
+  /** A call's request parameters. */
+  readonly input?: unknown;
+}
+
+/** A piece of a streamed reply arrived. It is provisional until the call has ended. */
+export interface TextEvent extends Where {
+  readonly type: "text";
+  readonly text: string;
+}
+
+/** A step or a call has ended. */
+export interface EndEvent extends Where {
+  readonly type: "end";
+  readonly kind: "step" | "call";
+  /** Cancelled: it ended with the reason of the signal that it ran under. */
+  readonly outcome: "ok" | "failed" | "cancelled";
+  /** How long it took, in milliseconds. */
+  readonly ms: number;
+  /** A step's result (the label read, the gate's verdict), or a call's whole `Message`. */
+  readonly value?: unknown;
+  readonly error?: unknown;
+  /** Of an answered call: the model that answered, and its token counts. */
+  readonly model?: string;
+  readonly usage?: Usage;
+  /** What layers and middleware said of the call with `annotate`. */
+  readonly notes?: Readonly<Record<string, unknown>>;
+}
+
+type OnEvent = (event: RunEvent) => void;
+
+/** One step under way. `observe` makes one too, with an empty path outside of a run. */
+interface Frame {
+  readonly path: string;
+  readonly signal: AbortSignal | undefined;
+  readonly observers: readonly OnEvent[];
+  /** How often each name was used inside this step. */
+  readonly names: Map<string, number>;
+  /** What was said with `annotate` of the call under way. */
+  readonly notes: Map<string, unknown>;
+}
+
+const frames = new AsyncLocalStorage<Frame>();
+
+/** The path of the step under way, or `""` outside of any. */
+export function currentPath(): string {
+  return frames.getStore()?.path ?? "";
+}
+
+/**
+ * Runs `fn` as a step called `name` of the step under way, or as a run of its own.
+ *
+ * @param signal What it runs under, by default the surrounding step's. If it has fired, `fn` isn't
+ *   started and the signal's reason is thrown.
+ * @throws {TypeError} The name is empty, or holds a `/` or a `#`.
+ *
+ * @example
+ * const label = await step("classify", async () => readLabel(await llmCall(prompt)));
+ */
+export async function step<T>(
+  name: string,
+  fn: () => T | PromiseLike<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  checkName(name);
+  return enter(name, fn, signal);
+}
+
+/** Throws a `TypeError` unless `name` can be part of a path: for names that a caller hands in. */
+export function checkName(name: string): void {
+  if (typeof name !== "string" || name.trim() === "" || /[/#]/.test(name)) {
+    const got = JSON.stringify(name);
+    throw new TypeError(`A step's name must be non-empty, without "/" and "#", got ${got}`);
+  }
+}
+
+/**
+ * Runs `fn`, one model call, and reports it. The first call made in a step is the step's own and has
+ * its path; each further one becomes a step (`call#2`), so that no two of them share a path.
+ */
+export async function call<T extends { readonly model: string; readonly usage: Usage }>(
+  input: unknown,
+  fn: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const frame = frames.getStore();
+  const name = frame?.path ? numbered(frame, "call") : undefined;
+  if (frame && name === "call") {
+    const describe = ({ model, usage }: T) => ({ model, usage });
+    return report(frame, { kind: "call", signal: signal ?? frame.signal, input, describe }, fn);
+  }
+  return enter(name ?? "call", () => call(input, fn, signal), signal);
+}
+
+/** Adds what a layer or a middleware knows of the call under way to the event that ends it. */
+export function annotate(notes: Readonly<Record<string, unknown>>): void {
+  const frame = frames.getStore();
+  for (const [key, value] of Object.entries(notes)) frame?.notes.set(key, value);
+}
+
+/** Reports a piece of streamed text of the call under way. */
+export function reportText(text: string): void {
+  const frame = frames.getStore();
+  if (frame) emit(frame, { type: "text", text });
+}
+
+/**
+ * Runs `fn` and reports every step and call inside it, nested patterns and all, as it happens.
+ *
+ * Events come synchronously and in order. An error thrown by `onEvent` doesn't touch the run: it
+ * surfaces as an uncaught exception, as with Node's `diagnostics_channel`.
+ *
+ * @example
+ * const result = await observe((e) => log(e.type, e.path), () => route(ticket, { routes }));
+ */
+export function observe<T>(onEvent: OnEvent, fn: () => T): T {
+  const outer = frames.getStore() ?? newFrame("", undefined, []);
+  return frames.run({ ...outer, observers: [...outer.observers, onEvent] }, fn);
+}
+
+/** A reply that can't be used: refused, cut off, empty, a tag missing, a label unknown, … */
+export class LlmOutputError extends Error {
+  override readonly name: string = "LlmOutputError";
+  /** The path of the call, e.g. `route/classify#2`. */
+  readonly path: string;
+  /** The reply's text as far as there is any, whole. */
+  readonly text: string;
+  /** Why the model stopped, or `null` where that isn't known. */
+  readonly stopReason: string | null;
+
+  constructor(
+    message: string,
+    details: {
+      readonly text?: string | undefined;
+      readonly stopReason?: string | null | undefined;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    const path = currentPath();
+    super(path ? `${path}: ${message}` : message, "cause" in details ? details : undefined);
+    this.path = path;
+    this.text = details.text ?? "";
+    this.stopReason = details.stopReason ?? null;
+  }
+}
+
+/** A call that was never made. It ends a run: no pattern settles it, counts it or asks again. */
+export class HaltError extends Error {
+  override readonly name: string = "HaltError";
+  /** The path of the call. */
+  readonly path: string;
+
+  constructor(message: string) {
+    const path = currentPath();
+    super(path ? `${path}: ${message}` : message);
+    this.path = path;
+  }
+}
+
+/** The budget has no room for this call. Patterns return what they have, with status `budget`. */
+export class BudgetError extends HaltError {
+  override readonly name: string = "BudgetError";
+}
+
+/** The recording doesn't hold this call, or holds another one in its place. */
+export class RecordingError extends HaltError {
+  override readonly name: string = "RecordingError";
+}
+
+async function enter<T>(
+  name: string,
+  fn: () => T | PromiseLike<T>,
+  own: AbortSignal | undefined,
+): Promise<T> {
+  const parent = frames.getStore();
+  const signal = own ?? parent?.signal;
+  signal?.throwIfAborted();
+  const path = parent?.path ? `${parent.path}/${numbered(parent, name)}` : name;
+  const frame = newFrame(path, signal, parent?.observers ?? []);
+  const tracer = trace.getTracer("effective-agents");
+  return tracer.startActiveSpan(path, (span) =>
+    frames.run(frame, () => report(frame, { kind: "step", signal, span }, fn)),
+  );
+}
+
+interface Subject<T> {
+  readonly kind: "step" | "call";
+  readonly signal: AbortSignal | undefined;
+  readonly span?: Span;
+  readonly input?: unknown;
+  /** What to say of the result beside the result itself. */
+  readonly describe?: (value: T) => Pick<EndEvent, "model" | "usage">;
+}
+
+async function report<T>(
+  frame: Frame,
+  { kind, signal, span, input, describe }: Subject<T>,
+  fn: () => T | PromiseLike<T>,
+): Promise<T> {
+  const startedAt = performance.now();
+  const end = (ending: Pick<EndEvent, "outcome" | "value" | "error" | "model" | "usage">) => {
+    const ms = performance.now() - startedAt;
+    const notes = kind === "call" && frame.notes.size > 0 && Object.fromEntries(frame.notes);
+    if (notes) frame.notes.clear();
+    emit(frame, { type: "end", kind, ms, ...ending, ...(notes && { notes }) });
+    span?.end();
+  };
+  emit(frame, { type: "start", kind, ...(input !== undefined && { input }) });
+  try {
+    const value = await fn();
+    end({ outcome: "ok", value, ...describe?.(value) });
+    return value;
+  } catch (error) {
+    const cancelled = signal?.aborted === true && error === signal.reason;
+    if (!cancelled) {
+      span?.recordException(error instanceof Error ? error : String(error));
+      span?.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    end({ outcome: cancelled ? "cancelled" : "failed", error });
+    throw error;
+  }
+}
+
+/** An event as it's written where it happens; path and time are added here. */
+type Bare<E> = E extends RunEvent ? Omit<E, "path" | "at"> : never;
+
+function emit(frame: Frame, event: Bare<RunEvent>): void {
+  if (frame.observers.length === 0) return;
+  const full: RunEvent = { path: frame.path, at: Date.now(), ...event };
+  for (const onEvent of frame.observers) {
+    try {
+      onEvent(full);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  }
+}
+
+function newFrame(
+  path: string,
+  signal: AbortSignal | undefined,
+  observers: readonly OnEvent[],
+): Frame {
+  return { path, signal, observers, names: new Map(), notes: new Map() };
+}
+
+function numbered(frame: Frame, name: string): string {
+  const count = (frame.names.get(name) ?? 0) + 1;
+  frame.names.set(name, count);
+  return count === 1 ? name : `${name}#${count}`;
+}
