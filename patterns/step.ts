@@ -113,21 +113,31 @@ export function checkName(name: string): void {
 }
 
 /**
- * Runs `fn`, one model call, and reports it. The first call made in a step is the step's own and has
- * its path; each further one becomes a step (`call#2`), so that no two of them share a path.
+ * Runs `fn`, which makes one model call, in the step that the call belongs to. A named call is a step.
+ * The first unnamed call made in a step is the step's own and has its path; each further one becomes
+ * a step (`call#2`), so that no two calls share a path.
  */
-export async function call<T extends { readonly model: string; readonly usage: Usage }>(
-  input: unknown,
+export async function callStep<T>(
+  name: string | undefined,
   fn: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
+  if (name !== undefined) return step(name, fn, signal);
   const frame = frames.getStore();
-  const name = frame?.path ? numbered(frame, "call") : undefined;
-  if (frame && name === "call") {
-    const describe = ({ model, usage }: T) => ({ model, usage });
-    return report(frame, { kind: "call", signal: signal ?? frame.signal, input, describe }, fn);
-  }
-  return enter(name ?? "call", () => call(input, fn, signal), signal);
+  if (!frame?.path) return enter("call", fn, signal);
+  const unnamed = numbered(frame, "call");
+  return unnamed === "call" ? fn() : enter(unnamed, fn, signal);
+}
+
+/** Reports that a request goes to the model, and how it ends. For the door. */
+export async function reportCall<T extends { readonly model: string; readonly usage: Usage }>(
+  input: unknown,
+  fn: () => Promise<T>,
+  own?: AbortSignal,
+): Promise<T> {
+  const frame = frames.getStore() ?? newFrame("", undefined, []);
+  const describe = ({ model, usage }: T) => ({ model, usage });
+  return report(frame, { kind: "call", signal: own ?? frame.signal, input, describe }, fn);
 }
 
 /** Adds what a layer or a middleware knows of the call under way to the event that ends it. */

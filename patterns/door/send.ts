@@ -1,0 +1,142 @@
+/**
+ * One request to the model: waits for a slot, calls the SDK, and gives back a whole message.
+ *
+ *     wait for a slot ── create ─────────────► body, watched ── is it a message?
+ *                     └─ stream ── text, text ┘
+ *
+ * It streams where somebody listens to the text, and where the SDK asks for it: from 21,334
+ * `max_tokens` on, since a reply that long could outlive a connection. The same bad reply is the same
+ * error either way. What the transport does wrong is the SDK's own error, and the SDK has retried it.
+ */
+import { type Anthropic, AnthropicError, APIError } from "@anthropic-ai/sdk";
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
+import { follow } from "../fan-out.ts";
+import type { CallOptions, Params } from "../llm-call.ts";
+import { HaltError, LlmOutputError, reportText } from "../step.ts";
+import { endSilence } from "./silence.ts";
+
+type Api = Pick<Anthropic["messages"], "create" | "stream">;
+
+/** What is needed of an SDK client. Anthropic's own, Bedrock's, Vertex's and Foundry's have it. */
+export interface MessagesClient {
+  readonly messages: Api;
+  readonly beta: { readonly messages: Pick<Anthropic["beta"]["messages"], "create" | "stream"> };
+}
+
+/** From here on the SDK refuses to wait for a reply in one piece (its `calculateNonstreamingTimeout`). */
+const STREAM_FROM_TOKENS = 21_334;
+
+/** Makes one request. Throws the SDK's own errors, `LlmOutputError`, or the signal's reason. */
+export async function request(
+  client: MessagesClient,
+  params: Params,
+  { signal, onText }: CallOptions,
+  slots: Slots,
+  idleMs: number,
+): Promise<Message> {
+  // The beta API takes and gives a superset; only its types are apart.
+  const api = params.betas ? (client.beta.messages as unknown as Api) : client.messages;
+  const streams = onText !== undefined || params.max_tokens >= STREAM_FROM_TOKENS;
+  const { controller, release } = follow(signal);
+  const options = { signal: controller.signal, middleware: [endSilence(idleMs)] };
+  try {
+    return await slots(controller.signal, async () =>
+      asMessage(
+        streams
+          ? await streamed(api, params, options, onText)
+          : await api.create({ ...params, stream: false }, options),
+      ),
+    );
+  } catch (error) {
+    controller.signal.throwIfAborted();
+    throw error instanceof SyntaxError ? notWhole(error, "") : error;
+  } finally {
+    release();
+  }
+}
+
+async function streamed(
+  api: Api,
+  params: Params,
+  options: Parameters<Api["stream"]>[1],
+  onText: CallOptions["onText"],
+): Promise<Message> {
+  const stream = api.stream({ ...params, stream: true }, options);
+  let text = "";
+  let answered = false;
+  let thrown: { readonly error: unknown } | undefined;
+  stream.on("connect", () => {
+    answered = true;
+  });
+  stream.on("text", (delta) => {
+    text += delta;
+    reportText(delta);
+    try {
+      onText?.(delta);
+    } catch (error) {
+      thrown = { error };
+      stream.abort();
+    }
+  });
+  try {
+    return await stream.finalMessage();
+  } catch (error) {
+    if (thrown) throw thrown.error;
+    if (!(error instanceof AnthropicError) || error instanceof APIError) throw error;
+    // The stream helper wraps whatever isn't the SDK's own, an unmade call too.
+    if (error.cause instanceof HaltError) throw error.cause;
+    throw answered ? notWhole(error, text) : error;
+  }
+}
+
+function notWhole(cause: Error, text: string): LlmOutputError {
+  return new LlmOutputError(`The reply is not a whole message: ${cause.message}`, { text, cause });
+}
+
+/** A 200 can also be a proxy's HTML page or an error object: the SDK passes both on. */
+function asMessage(reply: Message): Message {
+  const parts: { readonly [K in keyof Message]?: unknown } | null | undefined | string = reply;
+  const isMessage =
+    typeof parts === "object" &&
+    parts?.type === "message" &&
+    Array.isArray(parts.content) &&
+    typeof parts.usage === "object";
+  if (isMessage) return reply;
+  const text = typeof parts === "string" ? parts : (JSON.stringify(parts) ?? "nothing");
+  throw new LlmOutputError(`The reply is not a message: ${text.slice(0, 200)}`, { text });
+}
+
+/** A bounded number of places: runs `fn` in one, waiting for it in order, or until `signal` fires. */
+export type Slots = <T>(signal: AbortSignal, fn: () => Promise<T>) => Promise<T>;
+
+/** Makes `count` slots. */
+export function createSlots(count: number): Slots {
+  let free = count;
+  const waiting = new Set<() => void>();
+  const take = (signal: AbortSignal) =>
+    new Promise<void>((resolve, reject) => {
+      const enter = () => {
+        waiting.delete(enter);
+        signal.removeEventListener("abort", leave);
+        resolve();
+      };
+      const leave = () => {
+        waiting.delete(enter);
+        reject(signal.reason);
+      };
+      waiting.add(enter);
+      signal.addEventListener("abort", leave, { once: true });
+    });
+  return async (signal, fn) => {
+    signal.throwIfAborted();
+    if (free === 0) await take(signal);
+    else free -= 1;
+    try {
+      return await fn();
+    } finally {
+      const [next] = waiting;
+      if (next) next();
+      else free += 1;
+    }
+  };
+}

@@ -1,0 +1,255 @@
+/**
+ * The one door to the model: every call of every pattern goes through it.
+ *
+ *     llmCall ──┐                                       ┌─ slot ─ SDK ─► API
+ *               ├─ path ── defaults ── layers ── queue ─┼─ slot ─ SDK ─► API
+ *     llmMessage┘                                       └─ (8 in flight)
+ *
+ * `llmCall` gives a reply's text, and throws on any reply that isn't a whole answer. `llmMessage` gives
+ * the whole `Message`, for agents, to whom a stop reason is news and not a failure. Parameters are the
+ * API's own, under their own names, and go through as they are. Ours are three: the call's `name` on
+ * the path, `signal`, and `onText`.
+ *
+ * Retries are the SDK's alone (2 by default: set `maxRetries` on the client). A budget, a cache or a
+ * log is a layer: a function around the call. Layers come before the queue, so that a slot is held
+ * for one request only, and nested patterns can't lock each other out.
+ *
+ * Copy along: step.ts, fan-out.ts and the folder door.
+ */
+import Anthropic from "@anthropic-ai/sdk";
+import type { MessageCreateParamsNonStreaming as BetaMessageCreateParams } from "@anthropic-ai/sdk/resources/beta/messages";
+import type {
+  ContentBlockParam,
+  Message,
+  MessageCreateParamsNonStreaming,
+  MessageParam,
+  StopReason,
+} from "@anthropic-ai/sdk/resources/messages";
+import { createSlots, type MessagesClient, request, type Slots } from "./door/send.ts";
+import { callStep, LlmOutputError, reportCall } from "./step.ts";
+
+/** What a call takes beside the API's parameters. */
+export interface CallOptions {
+  /** The call's name on the path. Default: it has the path of the step that makes it. */
+  readonly name?: string | undefined;
+  /** Cancels the call, also while it waits; it then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Gets the text as it comes, provisional until the call has ended. Makes the call a stream. */
+  readonly onText?: ((text: string) => void) | undefined;
+}
+
+/** A request, complete. Fields of the beta API count when `betas` is given. */
+export type Params = MessageCreateParamsNonStreaming &
+  Omit<BetaMessageCreateParams, keyof MessageCreateParamsNonStreaming>;
+
+type Partly<T> = { readonly [K in keyof T]?: T[K] | undefined };
+
+/** The API's parameters without the messages, all optional. Default model `claude-sonnet-5-5`,
+ * default `max_tokens` 16,000. */
+export type LlmParams = Partly<Omit<Params, "messages" | "stream">>;
+
+/** One prompt in, the reply's text out. */
+export type LlmCall = (
+  prompt: string | readonly ContentBlockParam[],
+  options?: LlmParams & CallOptions,
+) => Promise<string>;
+
+/** Messages in, one whole message out. */
+export type LlmMessage = (
+  params: LlmParams & Pick<Params, "messages">,
+  options?: CallOptions,
+) => Promise<Message>;
+
+/** How a request goes out. Defaults have been filled in. */
+export type Send = (params: Params, call: CallOptions) => Promise<Message>;
+
+/** Wraps every request, pauses and re-asks included. The first of several is the outermost. */
+export type Layer = (next: Send) => Send;
+
+/** What a door is made with. The API's parameters given here are defaults of every call. */
+export interface LlmOptions extends LlmParams {
+  /** An SDK client; Bedrock's, Vertex's and Foundry's fit. Default: `new Anthropic()`. */
+  readonly client?: MessagesClient | undefined;
+  /** How many requests may be in flight at once. Default 8; the rest wait in order. */
+  readonly concurrency?: number | undefined;
+  /** How long a response may be silent, from its headers on, in milliseconds. Default 60,000. */
+  readonly idleMs?: number | undefined;
+  /** Wrapped around every request. Default none. */
+  readonly layers?: readonly Layer[] | undefined;
+}
+
+/** A door to the model. */
+export interface Llm {
+  readonly llmCall: LlmCall;
+  readonly llmMessage: LlmMessage;
+  /** A door with other settings that shares the slots. Its layers come inside of this one's. */
+  readonly with: (options: Omit<LlmOptions, "concurrency">) => Llm;
+}
+
+/** What every function handed to a pattern gets. Both reach all that is done through them. */
+export interface Context {
+  readonly llm: LlmCall;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What is handed to a pattern: a chain's step, a route, a section, a worker, a draft. */
+export type Work<Input, Output> = (input: Input, context: Context) => Output | PromiseLike<Output>;
+
+const MODEL = "claude-sonnet-5-5";
+const MAX_TOKENS = 16_000;
+const IDLE_MS = 60_000;
+/** How often a paused turn (`pause_turn`) is sent back to be gone on with. */
+const MAX_PAUSES = 5;
+
+/**
+ * Makes a door to the model. The client is made at the first call, from the environment
+ * (`ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN`, `ANTHROPIC_BASE_URL`) unless one is given.
+ *
+ * @throws {RangeError} `concurrency` or `idleMs` is not a whole number of at least 1.
+ *
+ * @example
+ * const { llmCall } = createLlm({ model: "claude-opus-5-5", concurrency: 4 });
+ * await llmCall("What is 2 + 2? Answer with the number."); // "4"
+ */
+export function createLlm(options: LlmOptions = {}): Llm {
+  const { concurrency = 8, idleMs = IDLE_MS } = options;
+  for (const [name, value] of Object.entries({ concurrency, idleMs })) {
+    if (Number.isSafeInteger(value) && value >= 1) continue;
+    throw new RangeError(`${name} must be a whole number of at least 1, got ${value}`);
+  }
+  let client: MessagesClient | undefined;
+  return openDoor(options, createSlots(concurrency), () => {
+    client ??= makeClient();
+    return client;
+  });
+}
+
+function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesClient): Llm {
+  const { client, concurrency: _, idleMs = IDLE_MS, layers = [], ...defaults } = options;
+  let send: Send = (params, call) => request(client ?? ownClient(), params, call, slots, idleMs);
+  for (const layer of layers.toReversed()) send = layer(send);
+
+  const ask = async (params: LlmParams & Pick<Params, "messages">, call: CallOptions) => {
+    const { messages, ...own } = params;
+    const ready = { model: MODEL, max_tokens: MAX_TOKENS, ...given(defaults), ...given(own) };
+    const complete = { ...ready, messages };
+    const message = await reportCall(complete, () => send(complete, call), call.signal);
+    checkStopReason(message, complete);
+    return message;
+  };
+
+  return {
+    llmMessage: (params, call = {}) => callStep(call.name, () => ask(params, call), call.signal),
+
+    llmCall: async (prompt, { name, signal, onText, ...params } = {}) => {
+      checkPrompt(prompt);
+      const content = typeof prompt === "string" ? prompt : [...prompt];
+      const start: MessageParam = { role: "user", content };
+      const answer = async () => {
+        const turns: Message[] = [];
+        while (turns.length <= MAX_PAUSES) {
+          const resumed = turns.map(({ content }) => ({ role: "assistant" as const, content }));
+          const message = await ask(
+            { ...params, messages: [start, ...resumed] },
+            { signal, onText },
+          );
+          turns.push(message);
+          if (message.stop_reason !== "pause_turn") return textOf(turns);
+        }
+        throw new LlmOutputError(`The turn is still paused after ${MAX_PAUSES} resumptions`);
+      };
+      return callStep(name, answer, signal);
+    },
+
+    with: ({ layers: more = [], ...rest }) =>
+      openDoor({ ...options, ...given(rest), layers: [...layers, ...more] }, slots, ownClient),
+  };
+}
+
+const shared = createLlm();
+
+/**
+ * Sends one prompt, a string or content blocks, and gives the reply's text.
+ *
+ * @throws {TypeError} The prompt is empty.
+ * @throws {LlmOutputError} The reply is no whole answer: cut off, refused, empty, not a message, …
+ * @throws {HaltError} The call was not made: the budget ended, or a recording doesn't match.
+ *   The SDK's own errors and the signal's reason come through as they are.
+ *
+ * @example
+ * await llmCall("What is 2 + 2? Answer with the number."); // "4"
+ */
+export const llmCall: LlmCall = shared.llmCall;
+
+/** Sends messages and gives the whole reply, whatever its stop reason. Throws as `llmCall` does. */
+export const llmMessage: LlmMessage = shared.llmMessage;
+
+/** `llm` with every call under `signal`, beside a signal that the call itself is given. */
+export function under(signal: AbortSignal | undefined, llm: LlmCall = llmCall): LlmCall {
+  if (!signal) return llm;
+  return (prompt, options) => {
+    const own = options?.signal;
+    const both = own && own !== signal ? AbortSignal.any([signal, own]) : signal;
+    return llm(prompt, { ...options, signal: both });
+  };
+}
+
+function makeClient(): MessagesClient {
+  if ("window" in globalThis && "document" in globalThis) {
+    throw new Error("The model is called from the server only: a browser would give the key away");
+  }
+  return new Anthropic();
+}
+
+/** What was given, so that an option passed through as `undefined` doesn't hide a default. */
+function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  // The one thing that Object.fromEntries forgets is which keys these were.
+  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
+}
+
+function checkPrompt(prompt: string | readonly ContentBlockParam[]): void {
+  const empty = typeof prompt === "string" ? prompt.trim() === "" : prompt.length === 0;
+  if (empty) throw new TypeError(`The prompt must not be empty, got ${JSON.stringify(prompt)}`);
+}
+
+const STOP_REASONS: ReadonlySet<unknown> = new Set<StopReason>([
+  "end_turn",
+  "max_tokens",
+  "stop_sequence",
+  "tool_use",
+  "pause_turn",
+  "refusal",
+  "model_context_window_exceeded",
+]);
+
+function checkStopReason(message: Message, { betas }: LlmParams): void {
+  // The beta API has one more; the types of the two APIs differ only there.
+  const stopReason: string | null = message.stop_reason;
+  if (STOP_REASONS.has(stopReason) || (betas && stopReason === "compaction")) return;
+  throw new LlmOutputError(`Unknown stop reason ${JSON.stringify(stopReason)}`, { stopReason });
+}
+
+const UNUSABLE: ReadonlyMap<string | null, string> = new Map([
+  ["max_tokens", "The reply was cut off: raise max_tokens or ask for less"],
+  ["refusal", "The model refused"],
+  ["tool_use", "The reply calls a tool, and llmCall takes text only: use llmMessage"],
+  ["model_context_window_exceeded", "The context window is full: send less"],
+]);
+
+/** The text of a whole answer, or an error. A turn that was paused has several messages. */
+function textOf(turns: readonly Message[]): string {
+  let text = "";
+  for (const block of turns.flatMap(({ content }) => content)) {
+    if (block.type === "text") text += block.text;
+  }
+  const last = turns.at(-1);
+  const stopReason = last?.stop_reason ?? null;
+  const category = last?.stop_details?.category;
+  if (stopReason !== "end_turn" && stopReason !== "stop_sequence") {
+    const why = UNUSABLE.get(stopReason) ?? `The reply ended with ${JSON.stringify(stopReason)}`;
+    throw new LlmOutputError(category ? `${why} (${category})` : why, { text, stopReason });
+  }
+  if (text.trim() === "") throw new LlmOutputError("The reply is empty", { text, stopReason });
+  return text;
+}
