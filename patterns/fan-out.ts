@@ -10,10 +10,20 @@
  * are never settled: the caller's abort; a `HaltError`, which cancels the siblings; and its kind
  * `BudgetError`, which lets the siblings end, since they are paid for, and is handed back.
  */
-import { BudgetError, HaltError } from "./step.ts";
+import { BudgetError, HaltError } from "./errors.ts";
+import type { PatternOptions } from "./llm-call.ts";
 
 /** What a fan-out does when one of its jobs fails: cancel the rest and throw, or keep each outcome. */
 export type OnError = "abort" | "settle";
+
+/** What every pattern takes that does several things at once. */
+export interface FanOutOptions<E extends OnError = OnError> extends PatternOptions {
+  /** Cancel the rest and throw when one fails, or keep each outcome. Default `"abort"`. */
+  readonly onError?: E | undefined;
+}
+
+/** Runs under the controller's signal, and may abort its siblings with it. */
+export type Job<T> = (controller: AbortController) => Promise<T>;
 
 /** Every job's outcome in the order of the jobs, and the budget's error if the money ended. */
 export interface FanOut<T> {
@@ -24,24 +34,24 @@ export interface FanOut<T> {
 /**
  * Runs all jobs at once, under one policy for failures.
  *
- * @param jobs Each gets the signal that cancels it.
+ * @param jobs A job that ends with the reason of its controller's signal was cancelled, not failed.
  * @throws The first failure under `"abort"`, a `HaltError` other than `BudgetError`, or the reason
  *   of `signal`; always after every job has ended.
  */
 export async function fanOut<T>(
-  jobs: readonly ((signal: AbortSignal) => Promise<T>)[],
-  {
-    onError = "abort",
-    signal,
-  }: { onError?: OnError | undefined; signal?: AbortSignal | undefined },
+  jobs: readonly Job<T>[],
+  { onError = "abort", signal }: Pick<FanOutOptions, "onError" | "signal">,
 ): Promise<FanOut<T>> {
+  checkOnError(onError);
   const { controller, release } = follow(signal);
   let budget: BudgetError | undefined;
   let fatal: { readonly error: unknown } | undefined;
-  const run = async (job: (signal: AbortSignal) => Promise<T>) => {
+  const run = async (job: Job<T>) => {
     try {
-      return await job(controller.signal);
+      return await job(controller);
     } catch (error) {
+      const cancelled = controller.signal.aborted && error === controller.signal.reason;
+      if (cancelled) throw error;
       if (error instanceof BudgetError) budget ??= error;
       else if (onError === "abort" || error instanceof HaltError) {
         fatal ??= { error };
@@ -60,6 +70,12 @@ export async function fanOut<T>(
   }
 }
 
+/** Throws a `TypeError` unless it's one of the two: for patterns that make calls before they fan out. */
+export function checkOnError(onError: OnError = "abort"): void {
+  if (onError === "abort" || onError === "settle") return;
+  throw new TypeError(`onError must be "abort" or "settle", got ${JSON.stringify(onError)}`);
+}
+
 /** A controller that follows another signal until it's released. */
 export interface Follower {
   readonly controller: AbortController;
@@ -67,18 +83,24 @@ export interface Follower {
 }
 
 /**
- * Makes a controller that is aborted when `signal` is, with the same reason.
+ * Makes a controller that is aborted as soon as one of the signals is, with the same reason.
  *
  * However many follow a signal, it has one listener: at the eleventh Node warns of a leak, and
  * `AbortSignal.any` does leak on a long-lived signal (Node 20: about 1.2 kB a call).
  */
-export function follow(signal: AbortSignal | undefined): Follower {
+export function follow(...signals: readonly (AbortSignal | undefined)[]): Follower {
   const controller = new AbortController();
-  if (!signal) return { controller, release() {} };
-  if (signal.aborted) controller.abort(signal.reason);
-  const set = followers.get(signal) ?? listen(signal);
-  set.add(controller);
-  return { controller, release: () => set.delete(controller) };
+  const followed: Set<AbortController>[] = [];
+  for (const signal of signals) {
+    if (!signal) continue;
+    if (signal.aborted) controller.abort(signal.reason);
+    const set = followers.get(signal) ?? listen(signal);
+    followed.push(set.add(controller));
+  }
+  const release = () => {
+    for (const set of followed) set.delete(controller);
+  };
+  return { controller, release };
 }
 
 const followers = new WeakMap<AbortSignal, Set<AbortController>>();

@@ -14,7 +14,7 @@
  * log is a layer: a function around the call. Layers come before the queue, so that a slot is held
  * for one request only, and nested patterns can't lock each other out.
  *
- * Copy along: step.ts, fan-out.ts and the folder door.
+ * Copy along: errors.ts, fan-out.ts, step.ts, door/
  */
 import Anthropic from "@anthropic-ai/sdk";
 import type { MessageCreateParamsNonStreaming as BetaMessageCreateParams } from "@anthropic-ai/sdk/resources/beta/messages";
@@ -23,10 +23,12 @@ import type {
   Message,
   MessageCreateParamsNonStreaming,
   MessageParam,
-  StopReason,
 } from "@anthropic-ai/sdk/resources/messages";
+import { checkStopReason, textOf } from "./door/reply.ts";
 import { createSlots, type MessagesClient, request, type Slots } from "./door/send.ts";
-import { callStep, LlmOutputError, reportCall } from "./step.ts";
+import { checkCount, checkText } from "./errors.ts";
+import { follow } from "./fan-out.ts";
+import { callStep, reportCall } from "./step.ts";
 
 /** What a call takes beside the API's parameters. */
 export interface CallOptions {
@@ -86,6 +88,14 @@ export interface Llm {
   readonly with: (options: Omit<LlmOptions, "concurrency">) => Llm;
 }
 
+/** What every pattern takes. */
+export interface PatternOptions {
+  /** Makes the calls. Default: the shared door. */
+  readonly llm?: LlmCall | undefined;
+  /** Cancels everything; the pattern then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** What every function handed to a pattern gets. Both reach all that is done through them. */
 export interface Context {
   readonly llm: LlmCall;
@@ -98,6 +108,8 @@ export type Work<Input, Output> = (input: Input, context: Context) => Output | P
 const MODEL = "claude-sonnet-5-5";
 const MAX_TOKENS = 16_000;
 const IDLE_MS = 60_000;
+/** A timer that is set to more fires at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 /** How often a paused turn (`pause_turn`) is sent back to be gone on with. */
 const MAX_PAUSES = 5;
 
@@ -112,11 +124,8 @@ const MAX_PAUSES = 5;
  * await llmCall("What is 2 + 2? Answer with the number."); // "4"
  */
 export function createLlm(options: LlmOptions = {}): Llm {
-  const { concurrency = 8, idleMs = IDLE_MS } = options;
-  for (const [name, value] of Object.entries({ concurrency, idleMs })) {
-    if (Number.isSafeInteger(value) && value >= 1) continue;
-    throw new RangeError(`${name} must be a whole number of at least 1, got ${value}`);
-  }
+  const { concurrency = 8 } = options;
+  checkCount("concurrency", concurrency, 1);
   let client: MessagesClient | undefined;
   return openDoor(options, createSlots(concurrency), () => {
     client ??= makeClient();
@@ -126,6 +135,7 @@ export function createLlm(options: LlmOptions = {}): Llm {
 
 function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesClient): Llm {
   const { client, concurrency: _, idleMs = IDLE_MS, layers = [], ...defaults } = options;
+  checkCount("idleMs", idleMs, 1, MAX_TIMER_MS);
   let send: Send = (params, call) => request(client ?? ownClient(), params, call, slots, idleMs);
   for (const layer of layers.toReversed()) send = layer(send);
 
@@ -142,7 +152,10 @@ function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesCl
     llmMessage: (params, call = {}) => callStep(call.name, () => ask(params, call), call.signal),
 
     llmCall: async (prompt, { name, signal, onText, ...params } = {}) => {
-      checkPrompt(prompt);
+      checkText(
+        "prompt",
+        typeof prompt === "string" ? prompt : prompt.length === 0 ? "" : "blocks",
+      );
       const content = typeof prompt === "string" ? prompt : [...prompt];
       const start: MessageParam = { role: "user", content };
       const answer = async () => {
@@ -154,9 +167,9 @@ function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesCl
             { signal, onText },
           );
           turns.push(message);
-          if (message.stop_reason !== "pause_turn") return textOf(turns);
+          if (message.stop_reason !== "pause_turn") break;
         }
-        throw new LlmOutputError(`The turn is still paused after ${MAX_PAUSES} resumptions`);
+        return textOf(turns);
       };
       return callStep(name, answer, signal);
     },
@@ -187,10 +200,11 @@ export const llmMessage: LlmMessage = shared.llmMessage;
 /** `llm` with every call under `signal`, beside a signal that the call itself is given. */
 export function under(signal: AbortSignal | undefined, llm: LlmCall = llmCall): LlmCall {
   if (!signal) return llm;
-  return (prompt, options) => {
+  return async (prompt, options) => {
     const own = options?.signal;
-    const both = own && own !== signal ? AbortSignal.any([signal, own]) : signal;
-    return llm(prompt, { ...options, signal: both });
+    if (!own || own === signal) return llm(prompt, { ...options, signal });
+    const { controller, release } = follow(signal, own);
+    return llm(prompt, { ...options, signal: controller.signal }).finally(release);
   };
 }
 
@@ -206,50 +220,4 @@ function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], un
   const entries = Object.entries(options).filter(([, value]) => value !== undefined);
   // The one thing that Object.fromEntries forgets is which keys these were.
   return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
-}
-
-function checkPrompt(prompt: string | readonly ContentBlockParam[]): void {
-  const empty = typeof prompt === "string" ? prompt.trim() === "" : prompt.length === 0;
-  if (empty) throw new TypeError(`The prompt must not be empty, got ${JSON.stringify(prompt)}`);
-}
-
-const STOP_REASONS: ReadonlySet<unknown> = new Set<StopReason>([
-  "end_turn",
-  "max_tokens",
-  "stop_sequence",
-  "tool_use",
-  "pause_turn",
-  "refusal",
-  "model_context_window_exceeded",
-]);
-
-function checkStopReason(message: Message, { betas }: LlmParams): void {
-  // The beta API has one more; the types of the two APIs differ only there.
-  const stopReason: string | null = message.stop_reason;
-  if (STOP_REASONS.has(stopReason) || (betas && stopReason === "compaction")) return;
-  throw new LlmOutputError(`Unknown stop reason ${JSON.stringify(stopReason)}`, { stopReason });
-}
-
-const UNUSABLE: ReadonlyMap<string | null, string> = new Map([
-  ["max_tokens", "The reply was cut off: raise max_tokens or ask for less"],
-  ["refusal", "The model refused"],
-  ["tool_use", "The reply calls a tool, and llmCall takes text only: use llmMessage"],
-  ["model_context_window_exceeded", "The context window is full: send less"],
-]);
-
-/** The text of a whole answer, or an error. A turn that was paused has several messages. */
-function textOf(turns: readonly Message[]): string {
-  let text = "";
-  for (const block of turns.flatMap(({ content }) => content)) {
-    if (block.type === "text") text += block.text;
-  }
-  const last = turns.at(-1);
-  const stopReason = last?.stop_reason ?? null;
-  const category = last?.stop_details?.category;
-  if (stopReason !== "end_turn" && stopReason !== "stop_sequence") {
-    const why = UNUSABLE.get(stopReason) ?? `The reply ended with ${JSON.stringify(stopReason)}`;
-    throw new LlmOutputError(category ? `${why} (${category})` : why, { text, stopReason });
-  }
-  if (text.trim() === "") throw new LlmOutputError("The reply is empty", { text, stopReason });
-  return text;
 }

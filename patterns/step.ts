@@ -125,6 +125,7 @@ export async function callStep<T>(
   if (name !== undefined) return step(name, fn, signal);
   const frame = frames.getStore();
   if (!frame?.path) return enter("call", fn, signal);
+  (signal ?? frame.signal)?.throwIfAborted();
   const unnamed = numbered(frame, "call");
   return unnamed === "call" ? fn() : enter(unnamed, fn, signal);
 }
@@ -146,6 +147,11 @@ export function annotate(notes: Readonly<Record<string, unknown>>): void {
   for (const [key, value] of Object.entries(notes)) frame?.notes.set(key, value);
 }
 
+/** What was said with `annotate` of the call under way, e.g. `noted("recorded")` on a replay. */
+export function noted(key: string): unknown {
+  return frames.getStore()?.notes.get(key);
+}
+
 /** Reports a piece of streamed text of the call under way. */
 export function reportText(text: string): void {
   const frame = frames.getStore();
@@ -164,55 +170,6 @@ export function reportText(text: string): void {
 export function observe<T>(onEvent: OnEvent, fn: () => T): T {
   const outer = frames.getStore() ?? newFrame("", undefined, []);
   return frames.run({ ...outer, observers: [...outer.observers, onEvent] }, fn);
-}
-
-/** A reply that can't be used: refused, cut off, empty, a tag missing, a label unknown, … */
-export class LlmOutputError extends Error {
-  override readonly name: string = "LlmOutputError";
-  /** The path of the call, e.g. `route/classify#2`. */
-  readonly path: string;
-  /** The reply's text as far as there is any, whole. */
-  readonly text: string;
-  /** Why the model stopped, or `null` where that isn't known. */
-  readonly stopReason: string | null;
-
-  constructor(
-    message: string,
-    details: {
-      readonly text?: string | undefined;
-      readonly stopReason?: string | null | undefined;
-      readonly cause?: unknown;
-    } = {},
-  ) {
-    const path = currentPath();
-    super(path ? `${path}: ${message}` : message, "cause" in details ? details : undefined);
-    this.path = path;
-    this.text = details.text ?? "";
-    this.stopReason = details.stopReason ?? null;
-  }
-}
-
-/** A call that was never made. It ends a run: no pattern settles it, counts it or asks again. */
-export class HaltError extends Error {
-  override readonly name: string = "HaltError";
-  /** The path of the call. */
-  readonly path: string;
-
-  constructor(message: string) {
-    const path = currentPath();
-    super(path ? `${path}: ${message}` : message);
-    this.path = path;
-  }
-}
-
-/** The budget has no room for this call. Patterns return what they have, with status `budget`. */
-export class BudgetError extends HaltError {
-  override readonly name: string = "BudgetError";
-}
-
-/** The recording doesn't hold this call, or holds another one in its place. */
-export class RecordingError extends HaltError {
-  override readonly name: string = "RecordingError";
 }
 
 async function enter<T>(

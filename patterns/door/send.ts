@@ -10,9 +10,11 @@
  */
 import { type Anthropic, AnthropicError, APIError } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
+import { HaltError, LlmOutputError } from "../errors.ts";
 import { follow } from "../fan-out.ts";
 import type { CallOptions, Params } from "../llm-call.ts";
-import { HaltError, LlmOutputError, reportText } from "../step.ts";
+import { annotate, reportText } from "../step.ts";
+import { asMessage } from "./reply.ts";
 import { endSilence } from "./silence.ts";
 
 type Api = Pick<Anthropic["messages"], "create" | "stream">;
@@ -40,18 +42,28 @@ export async function request(
   const { controller, release } = follow(signal);
   const options = { signal: controller.signal, middleware: [endSilence(idleMs)] };
   try {
-    return await slots(controller.signal, async () =>
-      asMessage(
+    return await slots(controller.signal, async () => {
+      // A call that was cancelled before this has cost nothing: budgets and displays ask for it.
+      annotate({ sent: true });
+      return asMessage(
         streams
           ? await streamed(api, params, options, onText)
-          : await api.create({ ...params, stream: false }, options),
-      ),
-    );
+          : await whole(api.create({ ...params, stream: false }, options)),
+      );
+    });
   } catch (error) {
     controller.signal.throwIfAborted();
-    throw error instanceof SyntaxError ? notWhole(error, "") : error;
+    throw error;
   } finally {
     release();
+  }
+}
+
+async function whole(reply: Promise<Message>): Promise<Message> {
+  try {
+    return await reply;
+  } catch (error) {
+    throw error instanceof SyntaxError ? notWhole(error, "") : error;
   }
 }
 
@@ -69,6 +81,8 @@ async function streamed(
     answered = true;
   });
   stream.on("text", (delta) => {
+    // What has arrived together still comes, one by one, after an abort.
+    if (stream.controller.signal.aborted) return;
     text += delta;
     reportText(delta);
     try {
@@ -91,19 +105,6 @@ async function streamed(
 
 function notWhole(cause: Error, text: string): LlmOutputError {
   return new LlmOutputError(`The reply is not a whole message: ${cause.message}`, { text, cause });
-}
-
-/** A 200 can also be a proxy's HTML page or an error object: the SDK passes both on. */
-function asMessage(reply: Message): Message {
-  const parts: { readonly [K in keyof Message]?: unknown } | null | undefined | string = reply;
-  const isMessage =
-    typeof parts === "object" &&
-    parts?.type === "message" &&
-    Array.isArray(parts.content) &&
-    typeof parts.usage === "object";
-  if (isMessage) return reply;
-  const text = typeof parts === "string" ? parts : (JSON.stringify(parts) ?? "nothing");
-  throw new LlmOutputError(`The reply is not a message: ${text.slice(0, 200)}`, { text });
 }
 
 /** A bounded number of places: runs `fn` in one, waiting for it in order, or until `signal` fires. */

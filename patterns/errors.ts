@@ -1,0 +1,81 @@
+/**
+ * What bad input gets. Three kinds, and nothing lost:
+ *
+ *     the caller's mistake        TypeError, RangeError   before any call is paid
+ *     the transport's failure     the SDK's own error     untouched; the SDK alone retries
+ *     a reply that can't be used  LlmOutputError          with path, stop reason and text
+ *
+ * Two more end a run and pass through every pattern: the caller's abort, which is always a rejection
+ * with the signal's reason; and a `HaltError`, a call that was never made, because the budget ended or
+ * a recording doesn't match.
+ */
+import { currentPath } from "./step.ts";
+
+/** A reply that can't be used: refused, cut off, empty, a tag missing, a label unknown, … */
+export class LlmOutputError extends Error {
+  override readonly name: string = "LlmOutputError";
+  /** The path of the call, e.g. `route/classify#2`. */
+  readonly path: string;
+  /** The reply's text as far as there is any, whole. */
+  readonly text: string;
+  /** Why the model stopped, or `null` where that isn't known. */
+  readonly stopReason: string | null;
+
+  constructor(
+    message: string,
+    details: {
+      readonly text?: string | undefined;
+      readonly stopReason?: string | null | undefined;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    const path = currentPath();
+    super(path ? `${path}: ${message}` : message, "cause" in details ? details : undefined);
+    this.path = path;
+    this.text = details.text ?? "";
+    this.stopReason = details.stopReason ?? null;
+  }
+}
+
+/** A call that was never made. It ends a run: no pattern settles it, counts it or asks again. */
+export class HaltError extends Error {
+  override readonly name: string = "HaltError";
+  /** The path of the call. */
+  readonly path: string;
+
+  constructor(message: string) {
+    const path = currentPath();
+    super(path ? `${path}: ${message}` : message);
+    this.path = path;
+  }
+}
+
+/** The budget has no room for this call. Patterns return what they have, with status `budget`. */
+export class BudgetError extends HaltError {
+  override readonly name: string = "BudgetError";
+}
+
+/** The recording doesn't hold this call, or holds another one in its place. */
+export class RecordingError extends HaltError {
+  override readonly name: string = "RecordingError";
+}
+
+/** Throws a `TypeError` unless `text` is a string with something in it. */
+export function checkText(name: string, text: string): void {
+  if (typeof text === "string" && text.trim() !== "") return;
+  throw new TypeError(
+    `The ${name} must be a text with something in it, got ${JSON.stringify(text)}`,
+  );
+}
+
+/** Throws a `RangeError` unless `value` is a whole number from `least` to `most`. */
+export function checkCount(
+  name: string,
+  value: number,
+  least: number,
+  most: number = Infinity,
+): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
+  const range = most === Infinity ? `of at least ${least}` : `from ${least} to ${most}`;
+  throw new RangeError(`${name} must be a whole number ${range}, got ${value}`);
+}

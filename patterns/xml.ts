@@ -1,0 +1,251 @@
+/**
+ * Tagged text: `<label>billing</label>`, in the replies that a pattern reads and the prompts it sends.
+ *
+ *     reply ─► pair our tags ─► escape the rest ─► parse ─► text
+ *     text ──► escape our tags ─► <input>text</input> ─► prompt
+ *
+ * A reply is not XML: it holds `a < b`, `Array<number>`, `<!DOCTYPE html>`, quotes of the very tag
+ * asked for, and an XML parser fed with it loses text without a word. So only the tags asked for are
+ * markup, in any case and with attributes. All else is escaped before fast-xml-parser sees it, and
+ * comes back character for character. The five XML entities (`&lt; &gt; &amp; &quot; &apos;`) are
+ * decoded once; any other `&` is just that.
+ *
+ * An opener without a closer is prose where a complete element follows, and else a reply cut off: an
+ * error. So is a closer without an opener, since it leaves open where a text ends. Inside a complete
+ * element all is text. What can't be told apart is an answer that quotes only its own opener:
+ * `<a>x <a> y</a>` reads as ` y`. The time taken is linear in the length of the reply.
+ */
+import { XMLParser, XMLValidator } from "fast-xml-parser";
+import { LlmOutputError } from "./errors.ts";
+
+/** One complete element. */
+export interface Tagged<T extends string = string> {
+  /** The tag as it was asked for, however the reply spells it. */
+  readonly tag: T;
+  /** What stands between the tags, untrimmed, further tags included. `""` for `<tag/>`. */
+  readonly text: string;
+  readonly attributes: ReadonlyMap<string, string>;
+}
+
+/**
+ * All complete outermost elements with one of `tags`, in order; `[]` if there are none.
+ *
+ * Elements inside another are part of its text. Don't parse that text again, since its entities are
+ * decoded already: ask for the inner tags alone.
+ *
+ * @throws {LlmOutputError} An element is cut off, a closer has no opener, or attributes are malformed.
+ * @throws {TypeError} A tag isn't a plain ASCII name, two differ in case at most, or there is none.
+ *
+ * @example
+ * parseTags('1. <task id="a">Sort an Array<number></task>', ["task"]);
+ * // [{ tag: "task", text: "Sort an Array<number>", attributes: Map { "id" => "a" } }]
+ */
+export function parseTags<const T extends string>(reply: string, tags: readonly T[]): Tagged<T>[] {
+  checkTags(tags);
+  const elements = findElements(reply, tags);
+  for (const { tag, attributes, start } of elements) {
+    const valid = XMLValidator.validate(`<${tag}${attributes}/>`);
+    if (valid !== true) throw unusable(`<${tag}> is malformed (${valid.err.msg})`, reply, start);
+  }
+  // Each element is called <e> here, since the parser refuses names such as `constructor`.
+  const document = elements.map(
+    ({ attributes, inner }) => `<e${escapeRest(attributes)}>${escapeRest(inner)}</e>`,
+  );
+  const { all } = parser.parse(`<all>${document.join("")}</all>`);
+  return elements.map(({ tag }, index) => {
+    const { text, attributes = {} }: Parsed = all.e[index];
+    const named = Object.entries(attributes).map(([key, value]) => [key.slice(1), value] as const);
+    return { tag, text, attributes: new Map(named) };
+  });
+}
+
+/**
+ * The text of the last `<tag>` that isn't blank, untrimmed; never `""`.
+ *
+ * The last, because a model that thinks aloud names the tag before it answers.
+ *
+ * @throws {LlmOutputError} There is none, each is blank, or `parseTags` can't read the reply.
+ * @throws {TypeError} The tag isn't a plain ASCII name.
+ *
+ * @example
+ * readTag("I'll put it into <label></label>.\n<Label>refund</Label>", "label"); // "refund"
+ */
+export function readTag(reply: string, tag: string): string {
+  const found = parseTags(reply, [tag]);
+  const last = found.findLast(isFilled);
+  if (!last) throw unusable(`no ${found.length > 0 ? "filled " : ""}<${tag}> in the reply`, reply);
+  return last.text;
+}
+
+/**
+ * Several tags read together, so that one quoted inside another doesn't count. For each the text of
+ * the last one that isn't blank or, where all are, of the last.
+ *
+ * @throws {LlmOutputError} One of them is missing, or `parseTags` can't read the reply.
+ * @throws {TypeError} As `parseTags`.
+ *
+ * @example
+ * readTags("<score>7</score><feedback/>", ["score", "feedback"]); // { score: "7", feedback: "" }
+ */
+export function readTags<const T extends string>(
+  reply: string,
+  tags: readonly T[],
+): Record<T, string> {
+  const found = parseTags(reply, tags);
+  const texts = tags.map((tag) => {
+    const own = found.filter((element) => element.tag === tag);
+    const last = own.findLast(isFilled) ?? own.at(-1);
+    if (!last) throw unusable(`no <${tag}> in the reply`, reply);
+    return [tag, last.text];
+  });
+  // The compiler can't tell that there is an entry for each tag.
+  return Object.fromEntries(texts) as Record<T, string>;
+}
+
+/**
+ * Puts text from outside between tags, so that it can neither close nor open them, and `readTag`
+ * gives back the same text.
+ *
+ * Escaped are the `<` of our tags in any case and spacing (`</input>`, `< / INPUT >`, `<input x=1>`)
+ * and an `&` that would be decoded. The rest stays as it is, for the model to read.
+ *
+ * @param options.attributes The tag's attributes, by default none.
+ * @param options.also Other tags that the text must not hold, by default none: those that the same
+ *   prompt uses, or the reply to it.
+ * @throws {TypeError} A tag's or an attribute's name isn't a plain ASCII name.
+ *
+ * @example
+ * tagged("input", "a < b </input> R&D"); // "<input>a < b &lt;/input> R&D</input>"
+ */
+export function tagged(
+  tag: string,
+  text: string,
+  options: {
+    readonly attributes?: Readonly<Record<string, string>> | undefined;
+    readonly also?: readonly string[] | undefined;
+  } = {},
+): string {
+  const names = [tag, ...(options.also ?? [])];
+  for (const name of names) checkName(name);
+  const ours = new RegExp(`<(?=\\s*(?:/\\s*)?(?:${names.join("|")})(?![\\w.:-]))`, "gi");
+  const safe = text.replace(/&(?=(?:lt|gt|amp|quot|apos);)/g, "&amp;").replace(ours, "&lt;");
+
+  const attributes = Object.entries(options.attributes ?? {}).map(([name, value]) => {
+    checkName(name);
+    const escaped = value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+    return ` ${name}="${escaped.replaceAll('"', "&quot;")}"`;
+  });
+  return `<${tag}${attributes.join("")}>${safe}</${tag}>`;
+}
+
+/** An opener or a closer in the reply, from `start` to `end`. */
+interface Mark<T> {
+  readonly tag: T;
+  readonly start: number;
+  readonly end: number;
+  /** As written. */
+  readonly attributes: string;
+}
+
+interface Element<T> extends Mark<T> {
+  readonly inner: string;
+}
+
+/** The outermost complete elements. A closer belongs to the nearest free opener before it. */
+function findElements<T extends string>(reply: string, tags: readonly T[]): Element<T>[] {
+  const elements: Element<T>[] = [];
+  const strays: Mark<T>[] = [];
+  const openers = new Map(tags.map((tag): [T, Mark<T>[]] => [tag, []]));
+  const stacks = [elements, strays, ...openers.values()];
+
+  for (const { slash, bracket, ...mark } of findMarks(reply, tags)) {
+    const { tag, start, end, attributes } = mark;
+    const opener = slash && bracket ? openers.get(tag)?.pop() : undefined;
+    if (opener) {
+      // Whatever began inside this element is its text.
+      for (const marks of stacks) {
+        while ((marks.at(-1)?.start ?? -1) > opener.start) marks.pop();
+      }
+      elements.push({ ...opener, end, inner: reply.slice(opener.end, start) });
+    } else if (slash) {
+      strays.push(mark);
+    } else if (bracket && attributes.endsWith("/")) {
+      elements.push({ ...mark, attributes: attributes.slice(0, -1), inner: "" });
+    } else if (bracket || end === reply.length) {
+      openers.get(tag)?.push(mark);
+    }
+  }
+
+  const last = elements.at(-1)?.end ?? 0;
+  const cut = [...openers.values()].flat().find(({ start }) => start >= last);
+  if (cut) throw unusable(`<${cut.tag}> was cut off`, reply, cut.start);
+  const [stray] = strays;
+  if (!stray) return elements;
+  const what = `</${stray.tag}> has no opener left, so it is ambiguous where the text ends`;
+  throw unusable(what, reply, stray.start);
+}
+
+/** Every opener and closer of one of `tags`, with its slash and its `>`, both `""` if absent. */
+function* findMarks<T extends string>(reply: string, tags: readonly T[]) {
+  const known = new Map(tags.map((tag) => [tag.toLowerCase(), tag]));
+  const value = `=\\s*(?:"[^"]*"?|'[^']*'?)?`;
+  // Nothing after the lookahead can fail, so the time is linear. Without the flag `u`, `i` folds the
+  // case of ASCII letters only.
+  const pattern = `<(/?)(${tags.join("|")})(?=[\\s/>]|$)((?:[^<>=]+|${value})*)(>?)`;
+  for (const match of reply.matchAll(new RegExp(pattern, "gi"))) {
+    const [whole, slash, name = "", attributes = "", bracket] = match;
+    const tag = known.get(name.toLowerCase());
+    if (!tag) continue;
+    const end = match.index + whole.length;
+    yield { tag, start: match.index, end, attributes, slash, bracket };
+  }
+}
+
+/** Escapes all but the entities to be decoded; a CR too, as the parser would make it an LF. */
+function escapeRest(text: string): string {
+  return text
+    .replace(/&(?!(?:lt|gt|amp|quot|apos);)/g, "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll("\r", "&#13;");
+}
+
+const parser = new XMLParser({
+  alwaysCreateTextNode: true,
+  attributeNamePrefix: "@",
+  attributesGroupName: "attributes",
+  // For the &#13; above; no other such entity gets here.
+  htmlEntities: true,
+  ignoreAttributes: false,
+  isArray: (name) => name === "e",
+  parseTagValue: false,
+  textNodeName: "text",
+  trimValues: false,
+});
+
+/** What the parser makes of an <e>. */
+interface Parsed {
+  readonly text: string;
+  /** By name, with an "@" before it: a bare `constructor` would be refused here too. */
+  readonly attributes?: Readonly<Record<string, string>>;
+}
+
+const isFilled = ({ text }: Tagged) => text.trim() !== "";
+
+function checkTags(tags: readonly string[]): void {
+  for (const tag of tags) checkName(tag);
+  const different = new Set(tags.map((tag) => tag.toLowerCase()));
+  if (tags.length > 0 && different.size === tags.length) return;
+  throw new TypeError(`Tags must be one or more, each different, got ${JSON.stringify(tags)}`);
+}
+
+function checkName(name: string): void {
+  if (typeof name === "string" && /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)) return;
+  const got = JSON.stringify(name);
+  throw new TypeError(`A tag or attribute must have a plain name such as "label", got ${got}`);
+}
+
+/** The error for `reply`, with an excerpt of it from `start` on. */
+function unusable(what: string, reply: string, start = 0): LlmOutputError {
+  const excerpt = reply.slice(start, start + 80) + (reply.length > start + 80 ? "…" : "");
+  return new LlmOutputError(`${what}: ${JSON.stringify(excerpt)}`, { text: reply });
+}

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+// .ci/run asks for the counts in a file, beside the report for people.
+const { VITEST_JSON: outputFile } = process.env;
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    // Property tests take seconds on a busy machine; nothing here asserts a time.
+    testTimeout: 30_000,
+    reporters: outputFile ? ["default", ["json", { outputFile }]] : ["default"],
+  },
+});
