@@ -1,0 +1,115 @@
+/**
+ * What a call costs, in US dollars.
+ *
+ *     usage = input + cache writes + cache reads + output     each class at its model's own price
+ *
+ * The API counts the four apart: `input_tokens` holds neither cache class. What isn't known is never
+ * guessed: a model that isn't in the table, a class without a price, a tier or a server tool that is
+ * billed otherwise make the cost `undefined`, not 0 and not another model's.
+ *
+ * Copy along: step.ts
+ */
+import type { Usage } from "./step.ts";
+
+/** Prices of one model, in US dollars per million tokens. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  /** Reading from the cache. Left out where it isn't known. */
+  readonly cacheRead?: number;
+  /** Where the figures are from, and the day they were read. */
+  readonly source: string;
+}
+
+/** Prices by model id. */
+export type Prices = ReadonlyMap<string, Price>;
+
+/** The current models' prices. Where sources contradict each other, a class is left out. */
+export const PRICES: Prices = new Map<string, Price>([
+  [
+    "claude-opus-5-5",
+    {
+      input: 4,
+      output: 20,
+      cacheRead: 0.2,
+      source: "https://platform.claude.com/docs/en/models/opus-5-5/overview, 2026-12-01",
+    },
+  ],
+  [
+    // Cache reads are left out: the page says $0.20, and several price trackers $0.10 since October.
+    "claude-sonnet-5-5",
+    {
+      input: 2,
+      output: 10,
+      source: "https://platform.claude.com/docs/en/models/sonnet-5-5/overview, 2026-12-01",
+    },
+  ],
+]);
+
+/** Writing to the cache costs this many times the input price, by how long the entry lives: so for
+ * both models above, on the same pages. */
+export const CACHE_WRITE: { readonly "5m": number; readonly "1h": number } = {
+  "5m": 1.25,
+  "1h": 2,
+};
+
+/** Counts of a reply beside the tokens, that change what it costs. */
+interface Billed extends Usage {
+  readonly cache_creation?: {
+    readonly ephemeral_5m_input_tokens?: number;
+    readonly ephemeral_1h_input_tokens?: number;
+  } | null;
+  readonly service_tier?: string | null;
+  readonly speed?: string | null;
+  readonly inference_geo?: string | null;
+  readonly server_tool_use?: object | null;
+  /** Beta: what the reply was made of. All but its messages are another model's, or come on top. */
+  readonly iterations?: readonly { readonly type: string }[] | null;
+}
+
+/**
+ * The price of a model: its exact id, or that id with a date after it (`claude-opus-5-5-20261015`).
+ *
+ * @example
+ * priceOf("claude-opus-5-5")?.output; // 20
+ */
+export function priceOf(model: string, prices: Prices = PRICES): Price | undefined {
+  return prices.get(model) ?? prices.get(model.replace(/-\d{8}$/, ""));
+}
+
+/**
+ * What a call cost in US dollars, or `undefined` where that can't be known.
+ *
+ * @example
+ * costOf("claude-sonnet-5-5", { input_tokens: 1_000, output_tokens: 200 }); // 0.004
+ */
+export function costOf(model: string, usage: Billed, prices: Prices = PRICES): number | undefined {
+  const price = priceOf(model, prices);
+  if (!price || !isStandard(usage)) return undefined;
+  const written = usage.cache_creation_input_tokens ?? 0;
+  const { ephemeral_5m_input_tokens = 0, ephemeral_1h_input_tokens: written1h = 0 } =
+    usage.cache_creation ?? {};
+  const written5m = Math.max(written - written1h, ephemeral_5m_input_tokens);
+  const read = usage.cache_read_input_tokens ?? 0;
+  if (read > 0 && price.cacheRead === undefined) return undefined;
+  const perMillion =
+    usage.input_tokens * price.input +
+    written5m * price.input * CACHE_WRITE["5m"] +
+    written1h * price.input * CACHE_WRITE["1h"] +
+    read * (price.cacheRead ?? 0) +
+    usage.output_tokens * price.output;
+  return Number.isFinite(perMillion) ? perMillion / 1_000_000 : undefined;
+}
+
+/** Other tiers, the fast mode, a bound region and the server's tools have prices of their own. */
+function isStandard(usage: Billed): boolean {
+  const { service_tier, speed, inference_geo, server_tool_use, iterations } = usage;
+  const toolRequests = Object.values(server_tool_use ?? {}).some((count) => count > 0);
+  return (
+    !toolRequests &&
+    (iterations ?? []).every(({ type }) => type === "message") &&
+    (service_tier ?? "standard") === "standard" &&
+    (speed ?? "standard") === "standard" &&
+    ["global", "not_available"].includes(inference_geo ?? "global")
+  );
+}
