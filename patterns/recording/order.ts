@@ -1,0 +1,146 @@
+/**
+ * Hands out recorded replies in the order of the tape, one at a time.
+ *
+ *     asked for:  3   1   2          handed out:  1 ─ settle ─ 2 ─ settle ─ 3
+ *                                                      └ what reply 1 starts or cancels, happens here
+ *
+ * Timers can't keep near-simultaneous replies apart, so the order of the lines does. A reply has been
+ * delivered once its body was read and the event loop has turned a few times with nothing new asked
+ * for: whatever it decides (a vote that cancels the rest) is done before the next one goes out.
+ *
+ * A line that nobody asks for would hold up all after it. So when somebody waits, and nothing at all
+ * has moved for `quietMs`, the line is passed over; it can still be asked for later. The same quiet
+ * ends a cancelled call that nobody cancels, and lets live calls go that wait for the tape's end.
+ */
+import { setImmediate as turn } from "node:timers/promises";
+
+/** Who may go next. */
+export interface Order {
+  /** Resolves when it's the turn of line `rank`, which then is under way until `delivered(rank)`. */
+  turn(rank: number, signal: AbortSignal | undefined): Promise<void>;
+  delivered(rank: number): void;
+  /** Something moved: a piece of a reply was read. */
+  stir(): void;
+  /** Resolves when every line that is asked for has been delivered: a live call may go. */
+  live(signal: AbortSignal | undefined): Promise<void>;
+  /** Resolves when all is quiet, and `notBefore` (of `performance.now()`) is past: nobody cancels. */
+  hold(signal: AbortSignal | undefined, notBefore: number): Promise<void>;
+}
+
+interface Waiter {
+  /** Its line. Live calls come after all lines, held ones have no turn. */
+  readonly rank: number;
+  readonly kind: "line" | "live" | "held";
+  readonly notBefore: number;
+  readonly go: () => void;
+}
+
+/** How often the event loop turns before a reply's consequences are taken to be complete. */
+const SETTLING_TURNS = 3;
+
+/** Resolves when what has just been handed out has had its consequences. */
+export async function settled(): Promise<void> {
+  for (let i = 0; i < SETTLING_TURNS; i++) await turn();
+}
+
+/** @param expected The lines that hold up those after them until they are asked for. */
+export function createOrder(expected: Set<number>, quietMs: number): Order {
+  const waiters = new Set<Waiter>();
+  let underWay: number | undefined;
+  let moves = 0;
+  let settling = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  function stir(): void {
+    moves++;
+    clearTimeout(timer);
+    if (!settling) void settle();
+  }
+
+  async function settle(): Promise<void> {
+    settling = true;
+    for (let seen = -1; seen !== moves; ) {
+      seen = moves;
+      await settled();
+    }
+    settling = false;
+    proceed();
+  }
+
+  /** Lets go who may go now; else waits for quiet. */
+  function proceed(): void {
+    const first = firstLine();
+    if (underWay === undefined && first && ![...expected].some((rank) => rank < first.rank)) {
+      underWay = first.rank;
+      release(first);
+    } else if (underWay === undefined && !first && expected.size === 0) {
+      releaseAll("live");
+    }
+    if (waiters.size > 0) {
+      const held = !first && underWay === undefined;
+      const latest = held ? Math.max(...[...waiters].map((waiter) => waiter.notBefore)) : 0;
+      timer = setTimeout(checkQuiet, Math.max(quietMs, latest - performance.now()));
+    }
+  }
+
+  /** Time alone proves nothing on a busy machine: the loop has to turn without a move as well. */
+  async function checkQuiet(): Promise<void> {
+    const seen = moves;
+    await settled();
+    if (seen !== moves) return;
+    const first = firstLine();
+    const live = [...waiters].some((waiter) => waiter.kind === "live");
+    if (underWay !== undefined) underWay = undefined;
+    else if (first) for (const rank of expected) rank < first.rank && expected.delete(rank);
+    else if (live) expected.clear();
+    else return releaseAll("held");
+    proceed();
+  }
+
+  function firstLine(): Waiter | undefined {
+    const lines = [...waiters].filter((waiter) => waiter.kind === "line");
+    return lines.sort((a, b) => a.rank - b.rank)[0];
+  }
+
+  function release(waiter: Waiter): void {
+    waiters.delete(waiter);
+    waiter.go();
+  }
+
+  function releaseAll(kind: Waiter["kind"]): void {
+    for (const waiter of [...waiters]) if (waiter.kind === kind) release(waiter);
+  }
+
+  function wait(signal: AbortSignal | undefined, who: Omit<Waiter, "go">): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onAbort = () => {
+        waiters.delete(waiter);
+        stir();
+        reject(signal?.reason);
+      };
+      const go = () => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      };
+      const waiter = { ...who, go };
+      if (signal?.aborted) return onAbort();
+      signal?.addEventListener("abort", onAbort, { once: true });
+      waiters.add(waiter);
+      stir();
+    });
+  }
+
+  return {
+    turn(rank, signal) {
+      expected.delete(rank);
+      return wait(signal, { rank, kind: "line", notBefore: 0 });
+    },
+    delivered(rank) {
+      if (underWay === rank) underWay = undefined;
+      stir();
+    },
+    stir,
+    live: (signal) => wait(signal, { rank: Infinity, kind: "live", notBefore: 0 }),
+    hold: (signal, notBefore) => wait(signal, { rank: Infinity, kind: "held", notBefore }),
+  };
+}

@@ -1,0 +1,795 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import type Anthropic from "@anthropic-ai/sdk";
+import {
+  AnthropicError,
+  APIConnectionError,
+  APIConnectionTimeoutError,
+  APIError,
+  type ClientOptions,
+  type Middleware,
+} from "@anthropic-ai/sdk";
+import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { RecordingError } from "../patterns/errors.ts";
+import { createLlm } from "../patterns/llm-call.ts";
+import {
+  openRecording,
+  type RecordingMode,
+  type RecordingOptions,
+  recordedClient,
+} from "../patterns/recording.ts";
+import { observe, step } from "../patterns/step.ts";
+import {
+  type Answer,
+  cut,
+  event,
+  eventsOf,
+  fails,
+  hold,
+  lose,
+  message,
+  partly,
+  raw,
+  rejection,
+  reply,
+  startServer,
+} from "./shared/server.ts";
+
+const KEY = "sk-ant-TEST-secret";
+
+/** A tape's file in a folder of its own, as yet absent unless there's a content. */
+async function tapeFile(content?: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "recording-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "tape.jsonl");
+  if (content !== undefined) await writeFile(file, content);
+  return file;
+}
+
+type Extra = ClientOptions & Pick<RecordingOptions, "origin"> & { readonly mode?: RecordingMode };
+
+/** Opens a recording in mode `record` or `resume`, with a client of a server that answers like this. */
+async function live(
+  file: string,
+  answers: [Answer, ...Answer[]],
+  { mode = "record", origin, ...rest }: Extra = {},
+) {
+  const server = await startServer(...answers);
+  const recording = await openRecording(file, { mode, origin, quietMs: 30 });
+  const options = { apiKey: KEY, baseURL: server.url, logLevel: "off", ...rest } as const;
+  return { server, recording, client: recordedClient(recording, options) };
+}
+
+/** Records what `run` does. */
+async function record<T>(
+  file: string,
+  answers: [Answer, ...Answer[]],
+  run: (client: Anthropic) => Promise<T>,
+  extra?: Extra,
+) {
+  const { server, recording, client } = await live(file, answers, extra);
+  const result = await run(client);
+  await recording.close();
+  return { result, recording, calls: server.requests.length };
+}
+
+async function replay<T>(file: string, run: (client: Anthropic) => Promise<T>) {
+  const recording = await openRecording(file, { mode: "replay", quietMs: 30 });
+  const result = await run(recordedClient(recording, { logLevel: "off" }));
+  return { result, recording };
+}
+
+interface Asked {
+  readonly content: string;
+  readonly system?: string;
+  readonly max_tokens?: number;
+  readonly model?: string;
+}
+
+const params = ({ content, ...rest }: Asked) => ({
+  model: "claude-sonnet-5-5",
+  max_tokens: 100,
+  messages: [{ role: "user" as const, content }],
+  ...rest,
+});
+
+function ask(client: Anthropic, asked: string | Asked): Promise<Anthropic.Message> {
+  return client.messages.create(params(typeof asked === "string" ? { content: asked } : asked));
+}
+
+async function askText(client: Anthropic, asked: string | Asked): Promise<string> {
+  const [block] = (await ask(client, asked)).content;
+  return block?.type === "text" ? block.text : "";
+}
+
+async function linesOf(file: string) {
+  const text = await readFile(file, "utf8");
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+/** Answers with these chunks, each on the wire by itself. */
+const chunked =
+  (chunks: readonly Uint8Array[], then: Answer = cut): Answer =>
+  async (exchange) => {
+    const { response } = exchange;
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const chunk of chunks) {
+      await new Promise((resolve) => response.write(chunk, resolve));
+    }
+    then(exchange);
+  };
+
+// What is found
+
+test("replays what it recorded, by path and request, without a server", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) =>
+    Promise.all([0, 1, 2].map((i) => step(`voter[${i}]`, () => askText(client, "Yes or no?"))));
+  const recorded = await record(file, [reply("yes"), reply("no"), reply("maybe")], run);
+  const { result, recording } = await replay(file, run);
+  expect(recorded.calls).toBe(3);
+  expect(result.toSorted()).toEqual(["maybe", "no", "yes"]);
+  expect(result).toEqual(recorded.result);
+  expect(recording.unused()).toEqual([]);
+});
+
+test("keeps the whole reply, stop reason and usage too", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => ask(client, "Write a novel");
+  const { result } = await record(file, [reply("Once", { stop_reason: "max_tokens" })], run);
+  expect(result).toMatchObject({ stop_reason: "max_tokens", usage: { output_tokens: 3 } });
+  expect((await replay(file, run)).result).toEqual(result);
+});
+
+test("writes a header, then a line a call in the order in which the calls ended", async () => {
+  const file = await tapeFile();
+  const { client, server, recording } = await live(file, [hold]);
+  const a = step("a", () => ask(client, "A"));
+  const first = await server.received(1);
+  const b = step("b", () => ask(client, "B"));
+  const second = await server.received(2);
+  reply("b")(second);
+  await b;
+  reply("a")(first);
+  await a;
+  const [header, ...lines] = await linesOf(file);
+  expect(header).toMatchObject({ version: 1, origin: "api" });
+  expect(Date.parse(header.date)).toBeGreaterThan(0);
+  expect(lines.map(({ path }) => path)).toEqual(["b", "a"]);
+  expect(recording.calls.map(({ path }) => path)).toEqual(["b", "a"]);
+  const [lineB, lineA] = lines;
+  expect(lineA.begin).toBeLessThanOrEqual(lineB.begin);
+  expect(lineA.begin + lineA.ms).toBeGreaterThanOrEqual(lineB.begin + lineB.ms);
+});
+
+test("has the line on disk before the caller gets the reply", async () => {
+  const file = await tapeFile();
+  await record(file, [reply("yes")], async (client) => {
+    await step("vote", () => ask(client, "Yes or no?"));
+    expect(await linesOf(file)).toHaveLength(2);
+  });
+});
+
+test("has a stream's line on disk before the caller gets its last event", async () => {
+  const file = await tapeFile();
+  const events = eventsOf({ ...message("Hello") });
+  let finish = () => {};
+  const answer = chunked([Buffer.from(events.slice(0, -1).join(""))], ({ response }) => {
+    finish = () => response.end(events.at(-1));
+  });
+  await record(file, [answer], async (client) => {
+    const stream = await client.messages.create({ ...params({ content: "Hi" }), stream: true });
+    const linesSeen = new Map<string, number>();
+    for await (const { type } of stream) {
+      linesSeen.set(type, (await linesOf(file)).length);
+      if (type === "message_delta") finish();
+    }
+    expect(linesSeen.get("content_block_delta")).toBe(1);
+    expect(linesSeen.get("message_stop")).toBe(2);
+  });
+});
+
+test("uses several recordings under one path in order, each once", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) =>
+    step("loop", async () => [await askText(client, "Go on"), await askText(client, "Go on")]);
+  await record(file, [reply("one"), reply("two")], run);
+  expect((await replay(file, run)).result).toEqual(["one", "two"]);
+  const thrice = (client: Anthropic) =>
+    step("loop", async () => [await run(client), await run(client)]);
+  await expect(replay(file, thrice)).rejects.toThrow(
+    /^loop\/loop is not in the recording, which has loop$/,
+  );
+  const again = (client: Anthropic) =>
+    step("loop", async () => {
+      for (let i = 0; i < 3; i++) await ask(client, "Go on");
+    });
+  await expect(replay(file, again)).rejects.toThrow(
+    "loop was recorded 2 times, and is asked for again",
+  );
+});
+
+test("records a 429 and the retry after it, and replays both without waiting out retry-after", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => step("call", () => askText(client, "Hi"));
+  const answers: [Answer, ...Answer[]] = [fails(429, { "retry-after-ms": "2" }), reply("Hello")];
+  expect((await record(file, answers, run)).calls).toBe(2);
+  const [header, ...lines] = await linesOf(file);
+  expect(lines.map(({ reply }) => reply.status)).toEqual([429, 200]);
+  // As an API would have it: no test would last 30 s.
+  lines[0].reply.headers = { "retry-after": "30" };
+  const patient = await tapeFile([header, ...lines].map((line) => JSON.stringify(line)).join("\n"));
+  const { result, recording } = await replay(patient, run);
+  expect(result).toBe("Hello");
+  expect(recording.unused()).toEqual([]);
+});
+
+test("replays an error with its status, its message and its retry-after", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => rejection(client.messages.create(params({ content: "Hi" })));
+  const options = { maxRetries: 0 };
+  const recorded = await record(file, [fails(529, { "retry-after": "7" })], run, options);
+  const again = await replay(file, (client) => run(client.withOptions(options)));
+  for (const error of [recorded.result, again.result]) {
+    if (!(error instanceof APIError)) throw error;
+    expect(error).toMatchObject({ status: 529, type: "overloaded_error" });
+    expect(error.headers?.get("retry-after")).toBe("7");
+  }
+});
+
+test("replays a tool runner's turns", async () => {
+  const file = await tapeFile();
+  const toolUse = { type: "tool_use", id: "toolu_1", name: "add", input: { a: 2, b: 3 } };
+  const run = (client: Anthropic) => {
+    const add = betaTool({
+      name: "add",
+      description: "Adds",
+      inputSchema: {
+        type: "object",
+        properties: { a: { type: "number" }, b: { type: "number" } },
+        required: ["a", "b"],
+      },
+      run: ({ a, b }) => String(a + b),
+    });
+    const runner = client.beta.messages.toolRunner({
+      ...params({ content: "2 + 3?" }),
+      tools: [add],
+      thread: false,
+    });
+    return step("agent", async () => await runner);
+  };
+  const answers: [Answer, ...Answer[]] = [
+    reply([toolUse], { stop_reason: "tool_use" }),
+    reply("5"),
+  ];
+  const recorded = await record(file, answers, run);
+  expect(recorded.calls).toBe(2);
+  const { result, recording } = await replay(file, run);
+  expect(result.content).toEqual(
+    [{ type: "text", text: "5", citations: null }].map((b) =>
+      expect.objectContaining({ text: b.text }),
+    ),
+  );
+  expect(recording.calls.map(({ path }) => path)).toEqual(["agent", "agent"]);
+  expect(recording.unused()).toEqual([]);
+});
+
+test("records under no path too, outside of any step", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => askText(client, "Hi");
+  await record(file, [reply("Hello")], run);
+  expect((await replay(file, run)).result).toBe("Hello");
+  await expect(replay(file, (client) => ask(client, "Ho"))).rejects.toThrow(
+    "A call outside of any step has changed since it was recorded: messages[0].content, line 1",
+  );
+});
+
+test("finds a call whatever its metadata, its routing and its keys' order", async () => {
+  const file = await tapeFile();
+  await record(file, [reply("Hello")], (client) =>
+    client.messages.create({
+      ...params({ content: "Hi" }),
+      metadata: { user_id: "a" },
+      service_tier: "auto",
+      inference_geo: "eu",
+      speed: "fast",
+    }),
+  );
+  const { messages, ...rest } = params({ content: "Hi" });
+  const { result } = await replay(file, (client) =>
+    client.messages.create({ messages, ...rest, metadata: { user_id: "b" } }),
+  );
+  expect(result.content).toHaveLength(1);
+});
+
+// What isn't found
+
+const SPAM = "You sort mail.\nIs the following spam? Answer yes or no.";
+
+test.each<[string, Asked, Asked, string]>([
+  [
+    "a prompt",
+    { content: `${SPAM}\nBuy now` },
+    { content: `${SPAM}\nBuy later` },
+    "messages[0].content, line 3:\n  recorded: Buy now\n  now:      Buy later",
+  ],
+  [
+    "the system prompt",
+    { content: "Hi", system: "v1" },
+    { content: "Hi", system: "v2" },
+    "system, line 1:\n  recorded: v1\n  now:      v2",
+  ],
+  [
+    "a line added at the end",
+    { content: "a" },
+    { content: "a\nb" },
+    "messages[0].content, line 1:\n  recorded: a\n  now:      a\\nb",
+  ],
+  [
+    "a number",
+    { content: "Hi", max_tokens: 10 },
+    { content: "Hi", max_tokens: 20 },
+    "max_tokens:\n  recorded: 10\n  now:      20",
+  ],
+  [
+    "a parameter added",
+    { content: "Hi" },
+    { content: "Hi", system: "Be kind" },
+    "system:\n  recorded: (absent)\n  now:      Be kind",
+  ],
+  [
+    "a long line",
+    { content: `${"x".repeat(200)}A${"y".repeat(200)}` },
+    { content: `${"x".repeat(200)}B${"y".repeat(200)}` },
+    `messages[0].content, line 1:\n  recorded: …${"x".repeat(40)}A${"y".repeat(59)}…\n  now:      …${"x".repeat(40)}B${"y".repeat(59)}…`,
+  ],
+  [
+    "a prompt about a request that timed out",
+    { content: "It timed out" },
+    { content: "It timed out again: timeout" },
+    "messages[0].content, line 1:\n  recorded: It timed out\n  now:      It timed out again: timeout",
+  ],
+])("says what has changed: %s", async (_, recorded, present, difference) => {
+  const file = await tapeFile();
+  const vote = (asked: Asked) => (client: Anthropic) =>
+    step("vote", () => step("voter[0]", () => askText(client, asked)));
+  await record(file, [reply("yes")], vote(recorded));
+  const error = await rejection(replay(file, vote(present)));
+  if (!(error instanceof RecordingError)) throw error;
+  expect(error.message).toBe(`vote/voter[0] has changed since it was recorded: ${difference}`);
+  expect(error.path).toBe("vote/voter[0]");
+});
+
+test("says so when the endpoint or the betas have changed", async () => {
+  const file = await tapeFile();
+  const asked = params({ content: "Hi" });
+  await record(file, [reply("Hello")], (client) =>
+    client.beta.messages.create({ ...asked, betas: ["a"] }),
+  );
+  const { recording } = await replay(file, (client) =>
+    client.beta.messages.create({ ...asked, betas: ["a"] }),
+  );
+  expect(recording.unused()).toEqual([]);
+  await expect(
+    replay(file, (client) => client.beta.messages.create({ ...asked, betas: ["b"] })),
+  ).rejects.toThrow("anthropic-beta, line 1:\n  recorded: a\n  now:      b");
+  const { max_tokens: _, ...counted } = asked;
+  await expect(replay(file, (client) => client.messages.countTokens(counted))).rejects.toThrow(
+    "endpoint, line 1:\n  recorded: /v1/messages\n  now:      /v1/messages/count_tokens",
+  );
+});
+
+test("says which paths there are when a path isn't there, the first ten of them", async () => {
+  const file = await tapeFile();
+  await record(file, [reply("yes")], async (client) => {
+    for (let i = 0; i < 12; i++) await step(`voter[${i}]`, () => ask(client, "Hi"));
+  });
+  const error = await rejection(replay(file, (client) => step("judge", () => ask(client, "Hi"))));
+  const paths = Array.from({ length: 10 }, (_, i) => `voter[${i}]`).join(", ");
+  expect(String(error)).toBe(
+    `RecordingError: judge is not in the recording, which has ${paths} and 2 more`,
+  );
+});
+
+test("a miss reaches the caller of create as it is, and of stream as the cause", async () => {
+  const file = await tapeFile();
+  await record(file, [reply("yes")], (client) => step("a", () => ask(client, "Hi")));
+  const run = (fn: (client: Anthropic) => Promise<unknown>) =>
+    rejection(replay(file, (client) => step("a", () => fn(client))));
+  const changed = params({ content: "Ho" });
+  expect(await run((client) => client.messages.create(changed))).toBeInstanceOf(RecordingError);
+  const streamed = await run((client) => client.messages.stream(changed).finalMessage());
+  if (!(streamed instanceof AnthropicError)) throw streamed;
+  expect(streamed.cause).toBeInstanceOf(RecordingError);
+  const runner = await run(async (client) => {
+    await client.beta.messages.toolRunner({ ...changed, tools: [], thread: false });
+  });
+  expect(runner).toBeInstanceOf(RecordingError);
+});
+
+test("a miss through the door is a RecordingError, streamed or not", async () => {
+  const file = await tapeFile();
+  await record(file, [reply("yes")], (client) => createLlm({ client }).llmCall("Hi"));
+  for (const onText of [undefined, () => {}]) {
+    const run = (client: Anthropic) => createLlm({ client }).llmCall("Ho", { onText });
+    await expect(replay(file, run)).rejects.toBeInstanceOf(RecordingError);
+  }
+});
+
+test("reports the recordings that nobody asked for", async () => {
+  const file = await tapeFile();
+  await record(file, [reply("yes")], async (client) => {
+    for (const name of ["a", "b", "c"]) await step(name, () => ask(client, "Hi"));
+  });
+  const { recording } = await replay(file, (client) => step("b", () => ask(client, "Hi")));
+  expect(recording.unused()).toEqual(["a", "c"]);
+});
+
+test.each(["never", "Replay", "", undefined])("refuses the mode %j", async (mode) => {
+  // As from JavaScript or a command line.
+  const options = { mode } as unknown as RecordingOptions;
+  await expect(openRecording(await tapeFile(), options)).rejects.toThrow(
+    new TypeError(
+      `A recording's mode must be "replay", "record" or "resume", got ${JSON.stringify(mode)}`,
+    ),
+  );
+});
+
+test("refuses a pace that is negative or no number", async () => {
+  for (const pace of [-1, Number.NaN]) {
+    await expect(openRecording(await tapeFile(), { mode: "record", pace })).rejects.toThrow(
+      new RangeError(`pace must be a number of at least 0, got ${pace}`),
+    );
+  }
+});
+
+test("says how to record when there's nothing to replay, and leaves no file", async () => {
+  const file = await tapeFile();
+  const error = await rejection(openRecording(file, { mode: "replay" }));
+  expect(error).toBeInstanceOf(RecordingError);
+  expect(String(error)).toContain(`There is no recording at ${file}. Make one with mode "record"`);
+  expect(await readdir(join(file, ".."))).toEqual([]);
+});
+
+const HEADER = '{"version":1,"origin":"api","date":"2026-10-21T00:00:00.000Z"}';
+const LINE = JSON.stringify({
+  path: "a",
+  begin: 0,
+  ms: 1,
+  outcome: "replied",
+  request: { endpoint: "/v1/messages", body: params({ content: "Hi" }) },
+  reply: {
+    status: 200,
+    headers: { "content-type": "application/json" },
+    body: { json: message("Hello") },
+  },
+});
+
+test.each([
+  ["line 1: the recording's version must be 1, got 2", `{"version":2}\n${LINE}\n`],
+  ["line 1: this is not a recording's header", `${LINE}\n`],
+  ["line 1: this is not a recording's header", ""],
+  ['line 1: its origin must be "api" or "transcribed"', '{"version":1,"origin":"x"}\n'],
+  ["line 3: this is not a recorded call", `${HEADER}\n${LINE}\n{"path":\n${LINE}\n`],
+  ["line 2: this is not a recorded call", `${HEADER}\n{"path":"a"}\n${LINE}\n`],
+])("refuses a broken tape: %s", async (message, content) => {
+  const error = await rejection(openRecording(await tapeFile(content), { mode: "replay" }));
+  expect(error).toBeInstanceOf(RecordingError);
+  expect(String(error)).toContain(message);
+});
+
+test("replays a tape whose last line was torn, without that line", async () => {
+  const file = await tapeFile(`${HEADER}\n${LINE}\n${LINE.slice(0, 90)}`);
+  const { result } = await replay(file, (client) => step("a", () => askText(client, "Hi")));
+  expect(result).toBe("Hello");
+});
+
+test("replay never writes to the tape", async () => {
+  const content = `${HEADER}\n${LINE}\n${LINE.slice(0, 90)}`;
+  const file = await tapeFile(content);
+  await replay(file, (client) => step("a", () => ask(client, "Hi")));
+  expect(await readFile(file, "utf8")).toBe(content);
+});
+
+test("record starts an existing tape afresh, and makes the folder of a new one", async () => {
+  const file = await tapeFile(`${HEADER}\n${LINE}\n`);
+  await record(file, [reply("yes")], (client) => step("b", () => ask(client, "Hi")));
+  expect((await linesOf(file)).map(({ path }) => path)).toEqual([undefined, "b"]);
+  const deep = join(file, "..", "new", "tape.jsonl");
+  await record(deep, [reply("yes")], (client) => step("c", () => ask(client, "Hi")));
+  expect(await linesOf(deep)).toHaveLength(2);
+});
+
+test("model and concurrency are kept in the header", async () => {
+  const file = await tapeFile();
+  await openRecording(file, { mode: "record", model: "claude-opus-5-5", concurrency: 3 });
+  const { header } = await openRecording(file, { mode: "replay" });
+  expect(header).toMatchObject({ model: "claude-opus-5-5", concurrency: 3 });
+});
+
+// What is kept, and what isn't
+
+test("no byte of the key gets in any file or error text, recorded, recorded again or resumed", async () => {
+  const file = await tapeFile();
+  const echo: Answer = ({ headers, response }) => {
+    const error = { type: "error", error: { type: "x", message: `bad: ${headers.authorization}` } };
+    response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify(error));
+  };
+  const run = (client: Anthropic) => step("a", () => rejection(ask(client, "Hi")));
+  const errors: unknown[] = [];
+  const texts: string[] = [];
+  for (const mode of ["record", "record", "resume"] as const) {
+    await record(file, [echo], run, { mode });
+    texts.push(await readFile(file, "utf8"));
+  }
+  await record(file, [reply("Hello")], (client) => step("a", () => ask(client, "Hi")));
+  errors.push(
+    await rejection(record(file, [hold], (c) => step("a", () => ask(c, "Ho")), { mode: "resume" })),
+  );
+  errors.push(await rejection(replay(file, (client) => step("b", () => ask(client, "Hi")))));
+  const folder = join(file, "..");
+  for (const name of await readdir(folder)) texts.push(await readFile(join(folder, name), "utf8"));
+  for (const error of errors)
+    if (error instanceof Error) texts.push(`${error.stack}${error.message}`);
+  expect(errors).toEqual([expect.any(RecordingError), expect.any(RecordingError)]);
+  for (const text of texts) expect(text).not.toContain(KEY);
+});
+
+test("nothing that names the account or the request is kept", async () => {
+  const file = await tapeFile();
+  const headers = {
+    "anthropic-organization-id": "org-uuid",
+    "anthropic-workspace-id": "wrkspc-1",
+    "set-cookie": "__cf_bm=secret",
+    "request-id": "req_1",
+    "x-should-retry": "false",
+  };
+  const error = { type: "error", error: { type: "x", message: "no" }, request_id: "req_1" };
+  const failing = raw(JSON.stringify(error), { status: 500, headers });
+  const streamed = raw(event("error", { ...error }), {
+    headers: { ...headers, "content-type": "text/event-stream" },
+  });
+  await record(file, [failing, streamed], async (client) => {
+    await rejection(ask(client, "Hi"));
+    await rejection(client.messages.stream(params({ content: "Hi" })).finalMessage());
+  });
+  const [, failed, cutOff] = await linesOf(file);
+  expect(failed.reply.headers).toEqual({
+    "content-type": "application/json",
+    "x-should-retry": "false",
+  });
+  expect(Object.keys(cutOff.request).sort()).toEqual(["body", "endpoint"]);
+  expect(await readFile(file, "utf8")).not.toMatch(/org-uuid|wrkspc|cf_bm|req_1|authorization/i);
+});
+
+test("replays a compressed reply", async () => {
+  const file = await tapeFile();
+  const gzipped: Answer = ({ response }) => {
+    response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
+    response.end(gzipSync(JSON.stringify(message("héllo"))));
+  };
+  const run = (client: Anthropic) => askText(client, "Hi");
+  expect((await record(file, [gzipped], run)).result).toBe("héllo");
+  expect((await replay(file, run)).result).toBe("héllo");
+  expect((await linesOf(file))[1].reply.body.json.content[0].text).toBe("héllo");
+  // Whoever passes the response on would announce an encoding that is undone.
+  await record(file, [gzipped], async (client) => {
+    const { response } = await client.messages.create(params({ content: "Hi" })).withResponse();
+    expect(response.headers.has("content-encoding")).toBe(false);
+  });
+});
+
+test.each([
+  ["a page of HTML", "<h1>Sorry</h1>", "text/html"],
+  ["JSON that was cut", '{"type":"message","content":[', "application/json"],
+  ["no body at all", "", "text/plain"],
+  ["lines of JSON", '{"a":1}\n{"b":2}\n', "application/x-jsonl"],
+])("replays %s as it came", async (_, body, type) => {
+  const file = await tapeFile();
+  const run = async (client: Anthropic) => {
+    const [outcome] = await Promise.allSettled([ask(client, "Hi")]);
+    return outcome.status === "rejected" ? String(outcome.reason) : outcome.value;
+  };
+  const { result } = await record(file, [raw(body, { headers: { "content-type": type } })], run);
+  expect((await replay(file, run)).result).toEqual(result);
+});
+
+test("replays bytes that aren't text", async () => {
+  const file = await tapeFile();
+  const bytes = [0xff, 0x00, 0xc3];
+  const answer: Answer = ({ response }) => {
+    response.writeHead(200, { "content-type": "application/octet-stream" });
+    response.end(Buffer.from(bytes));
+  };
+  const run = async (client: Anthropic) => {
+    const response = await client.messages.create(params({ content: "Hi" })).asResponse();
+    return [...new Uint8Array(await response.arrayBuffer())];
+  };
+  expect((await record(file, [answer], run)).result).toEqual(bytes);
+  expect((await replay(file, run)).result).toEqual(bytes);
+});
+
+test("a client's other middleware sees what is sent, and nothing in replay", async () => {
+  const file = await tapeFile();
+  let sent = 0;
+  const middleware: Middleware[] = [
+    (request, next) => {
+      sent++;
+      return next(request);
+    },
+  ];
+  await record(file, [reply("Hello")], (client) => ask(client, "Hi"), { middleware });
+  const recording = await openRecording(file, { mode: "replay" });
+  await ask(recordedClient(recording, { middleware }), "Hi");
+  expect(sent).toBe(1);
+});
+
+test("the token exchange of a client that logs in is neither recorded nor replayed", async () => {
+  const file = await tapeFile();
+  const recording = await openRecording(file, { mode: "record" });
+  const request = { url: "https://x/v1/oauth/token", method: "POST", headers: new Headers() };
+  const next = async () => new Response('{"access_token":"at-secret"}');
+  const context = { logger: console, parse: () => Promise.reject(new Error("unused")) };
+  const response = await recording.middleware(request, next, context);
+  expect(await response.text()).toContain("at-secret");
+  expect(await readFile(file, "utf8")).not.toContain("at-secret");
+  const { middleware } = await openRecording(file, { mode: "replay" });
+  await expect(middleware(request, next, context)).rejects.toBeInstanceOf(RecordingError);
+});
+
+test("in replay, nothing in the environment has a say", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => step("a", () => askText(client, "Hi"));
+  await record(file, [reply("Hello")], run);
+  vi.stubEnv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1/nowhere");
+  vi.stubEnv("ANTHROPIC_API_KEY", "sk-ant-other");
+  vi.stubEnv("ANTHROPIC_AUTH_TOKEN", "token");
+  vi.stubEnv("ANTHROPIC_PROFILE", "absent");
+  vi.stubEnv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: other\nAnthropic-Beta: more");
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  const recording = await openRecording(file, { mode: "replay" });
+  const client = recordedClient(recording, { profile: "absent" });
+  expect(await run(client)).toBe("Hello");
+  expect((await openRecording(file, { mode: "replay" })).unused()).toEqual(["a"]);
+});
+
+// Streams
+
+const words = (client: Anthropic) =>
+  step("poem", async () => {
+    const events: string[] = [];
+    const stream = client.messages.stream(params({ content: "A poem" }));
+    stream.on("text", (text) => events.push(text));
+    const [end] = await Promise.allSettled([stream.finalMessage()]);
+    if (end.status === "fulfilled") return [...events, `end: ${end.value.stop_reason}`];
+    return [...events, `${end.reason.constructor.name}: ${end.reason.message}`];
+  });
+
+test("streams replay as streams, event by event", async () => {
+  const file = await tapeFile();
+  const { result } = await record(file, [reply("Roses are red")], words);
+  expect(result).toEqual(["Roses ", "are ", "red", "end: end_turn"]);
+  expect((await replay(file, words)).result).toEqual(result);
+  const [, line] = await linesOf(file);
+  expect(line.reply.body.events).toHaveLength(8);
+});
+
+const HELLO = Buffer.from(eventsOf({ ...message("héllo wörld") }).join(""));
+const inCharacter = HELLO.indexOf("é") + 1;
+
+test("a stream cut inside a character replays with its text intact", async () => {
+  const file = await tapeFile();
+  const chunks = [HELLO.subarray(0, inCharacter), HELLO.subarray(inCharacter)];
+  const { result } = await record(file, [chunked(chunks)], words);
+  expect(result).toEqual(["héllo ", "wörld", "end: end_turn"]);
+  expect((await replay(file, words)).result).toEqual(result);
+});
+
+test("a stream of single bytes, with carriage returns, replays the same", async () => {
+  const file = await tapeFile();
+  const crlf = Buffer.from(HELLO.toString().replaceAll("\n", "\r\n"));
+  const bytes = [...crlf].map((byte) => Uint8Array.of(byte));
+  const { result } = await record(file, [chunked(bytes)], words);
+  expect(result).toEqual(["héllo ", "wörld", "end: end_turn"]);
+  expect((await replay(file, words)).result).toEqual(result);
+});
+
+const head = HELLO.subarray(0, inCharacter);
+const failing = event("error", { error: { type: "overloaded_error", message: "Overloaded" } });
+const twoWords = eventsOf({ ...message("one two") }).slice(0, 4);
+
+test.each<[string, Answer]>([
+  ["an error event", chunked([Buffer.from(twoWords.join("") + failing)])],
+  ["a clean end too early", partly("one two three", cut)],
+  ["a reset", partly("one two three", lose)],
+  ["a clean end inside a character", chunked([head])],
+  ["a reset inside a character", chunked([head], lose)],
+  ["a reset before any event", chunked([Buffer.from(": hi\n\n")], lose)],
+])("a stream that ends with %s replays the same events and the same error", async (_, answer) => {
+  const file = await tapeFile();
+  const { result } = await record(file, [answer], words);
+  expect(result.at(-1)).toMatch(/Error: /);
+  expect((await replay(file, words)).result).toEqual(result);
+});
+
+test("a connection lost before the headers is replayed and retried", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => step("a", () => askText(client, "Hi"));
+  await record(file, [lose, reply("Hello")], run);
+  const { result, recording } = await replay(file, run);
+  expect(result).toBe("Hello");
+  expect(recording.calls.map(({ outcome }) => outcome)).toEqual(["broken", "replied"]);
+  expect(recording.unused()).toEqual([]);
+});
+
+test("a timeout before the headers is the same error in replay, and retried as often", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) =>
+    step("a", () => rejection(ask(client.withOptions({ maxRetries: 1, timeout: 30 }), "Hi")));
+  const recorded = await record(file, [hold], run);
+  expect(recorded.calls).toBe(2);
+  const { result, recording } = await replay(file, run);
+  for (const error of [recorded.result, result]) {
+    expect(error).toBeInstanceOf(APIConnectionTimeoutError);
+    expect(error).toMatchObject({ message: "Request timed out." });
+  }
+  expect(recording.unused()).toEqual([]);
+});
+
+test("a stream that is aborted unread is on the tape as cancelled once the recording is closed", async () => {
+  const file = await tapeFile();
+  const controller = new AbortController();
+  await record(file, [partly("one two", hold)], async (client) => {
+    const { signal } = controller;
+    await client.messages.create({ ...params({ content: "Hi" }), stream: true }, { signal });
+    controller.abort();
+  });
+  expect((await linesOf(file))[1]).toMatchObject({ outcome: "cancelled" });
+});
+
+test("a replay leaves no timer behind", async () => {
+  const file = await tapeFile(`${HEADER}\n${LINE}\n${LINE.replace('"path":"a"', '"path":"b"')}\n`);
+  const recording = await openRecording(file, { mode: "replay", quietMs: 60_000 });
+  const client = recordedClient(recording);
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  await Promise.all(["a", "b"].map((name) => step(name, () => ask(client, "Hi"))));
+  for (let i = 0; i < 10; i++) await turn();
+  // Timers that other tests have left may go meanwhile.
+  expect(timers()).toBeLessThanOrEqual(before);
+});
+
+test("a connection lost in a whole reply is the same error in replay, and not retried", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) =>
+    step("a", () => rejection(createLlm({ client }).llmCall("Hi")));
+  const { result, calls } = await record(file, [partly("Hello", lose)], run);
+  expect(calls).toBe(1);
+  expect(result).toBeInstanceOf(APIConnectionError);
+  const again = await replay(file, run);
+  expect(again.result).toBeInstanceOf(APIConnectionError);
+  expect(String(again.result)).toBe(String(result));
+});
+
+test("what is shown in replay are the recorded times, of a retried call from its first attempt on", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => createLlm({ client }).llmCall("Hi", { name: "a" });
+  await record(file, [fails(529, { "retry-after-ms": "5" }), reply("Hello")], run);
+  const notes: unknown[] = [];
+  await observe(
+    (e) => e.type === "end" && e.kind === "call" && notes.push(e.notes),
+    () => replay(file, run),
+  );
+  const [, first, second] = await linesOf(file);
+  const ms = second.begin + second.ms - first.begin;
+  expect(notes).toMatchObject([{ recorded: { begin: first.begin, ms, estimated: false } }]);
+});
