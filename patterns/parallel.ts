@@ -149,7 +149,6 @@ export async function vote(
   const { onError = "abort", asNeeded = false, signal } = options;
   const { questions, threshold } = checkVote(question, options);
   const ballots = questions.map((): Ballot => ({ status: "not started" }));
-  const certain = new DOMException("The outcome of the vote is certain", "AbortError");
   const early = threshold > questions.length / 2;
   let next = 0;
   let inFlight = 0;
@@ -177,7 +176,8 @@ export async function vote(
       } finally {
         inFlight -= 1;
       }
-      if (isCertain()) controller.abort(certain);
+      if (inFlight > 0 && isCertain())
+        controller.abort(new DOMException("The vote is decided", "AbortError"));
     }
   };
 

@@ -43,17 +43,20 @@ export interface Tagged<T extends string = string> {
 export function parseTags<const T extends string>(reply: string, tags: readonly T[]): Tagged<T>[] {
   checkTags(tags);
   const elements = findElements(reply, tags);
-  for (const { tag, attributes, start } of elements) {
+  const coded = elements.filter(isCoded);
+  for (const { tag, attributes, start } of coded) {
     const valid = XMLValidator.validate(`<${tag}${attributes}/>`);
     if (valid !== true) throw unusable(`<${tag}> is malformed (${valid.err.msg})`, reply, start);
   }
   // Each element is called <e> here, since the parser refuses names such as `constructor`.
-  const document = elements.map(
+  const document = coded.map(
     ({ attributes, inner }) => `<e${escapeRest(attributes)}>${escapeRest(inner)}</e>`,
   );
-  const { all } = parser.parse(`<all>${document.join("")}</all>`);
-  return elements.map(({ tag }, index) => {
-    const { text, attributes = {} }: Parsed = all.e[index];
+  const decoded: Parsed[] =
+    coded.length > 0 ? parser.parse(`<all>${document.join("")}</all>`).all.e : [];
+  return elements.map((element) => {
+    const { tag, inner } = element;
+    const { text = inner, attributes = {} } = (isCoded(element) && decoded.shift()) || {};
     const named = Object.entries(attributes).map(([key, value]) => [key.slice(1), value] as const);
     return { tag, text, attributes: new Map(named) };
   });
@@ -222,9 +225,14 @@ const parser = new XMLParser({
   trimValues: false,
 });
 
+/** Whether there is something to decode; else the text stands in the reply as it is. */
+function isCoded({ attributes, inner }: { readonly attributes: string; readonly inner: string }) {
+  return attributes.trim() !== "" || inner.includes("&");
+}
+
 /** What the parser makes of an <e>. */
 interface Parsed {
-  readonly text: string;
+  readonly text?: string;
   /** By name, with an "@" before it: a bare `constructor` would be refused here too. */
   readonly attributes?: Readonly<Record<string, string>>;
 }

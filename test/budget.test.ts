@@ -45,11 +45,11 @@ interface Sent {
 /** A client that sends nothing and keeps what it's given. An abort ends a request as in the SDK. */
 function heldClient(onSend: () => void = () => {}) {
   const sent: Sent[] = [];
-  const create = (params: MessageCreateParams, { signal }: { signal: AbortSignal }) =>
+  const create = (params: MessageCreateParams, { signal }: { signal?: AbortSignal }) =>
     new Promise<Message>((resolve, reject) => {
       const answer: Sent["answer"] = (tokens, rest) => resolve(used(tokens, rest));
       sent.push({ params, answer, fail: reject });
-      signal.addEventListener("abort", () => reject(new Error("aborted")));
+      signal?.addEventListener("abort", () => reject(new Error("aborted")));
       onSend();
     });
   const messages = { create, stream: () => {} };
@@ -510,6 +510,31 @@ test("releases the reservation of a call that was never made", async () => {
     expect(amounts(budget)).toEqual({ spent: NONE, reserved: NONE, unsettled: NONE });
     expect(sent).toHaveLength(0);
   }
+});
+
+test("releases the reservation of a call that was cancelled while it waited for a slot", async () => {
+  const { budget, sent, ask } = open({ usd: 100 }, { concurrency: 1 });
+  const { signal, abort } = withAbort();
+  const runs = [ask(10, signal), ask(20, signal)].map(rejection);
+  await turn();
+  expect(budget.reserved()).toEqual({ usd: 30, calls: 2 });
+  abort("enough");
+  expect(await Promise.all(runs)).toEqual(["enough", "enough"]);
+  expect(sent).toHaveLength(1);
+  expect(amounts(budget)).toEqual({
+    spent: NONE,
+    reserved: NONE,
+    unsettled: { usd: 10, calls: 1 },
+  });
+});
+
+test("releases the reservation of a call that another budget can't price", async () => {
+  const outer = createBudget({ calls: 5 });
+  const inner = createBudget({ usd: 5, prices: PRICES });
+  const { sent, llm } = open({ usd: 1 }, { layers: [outer.layer, inner.layer] });
+  expect(await rejection(llm.llmCall("Hi", { model: "unknown" }))).toBeInstanceOf(RangeError);
+  expect(sent).toHaveLength(0);
+  expect(amounts(outer)).toEqual({ spent: NONE, reserved: NONE, unsettled: NONE });
 });
 
 test("counts a reply that can't be used at what it cost", async () => {

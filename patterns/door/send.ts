@@ -39,10 +39,12 @@ export async function request(
   // The beta API takes and gives a superset; only its types are apart.
   const api = params.betas ? (client.beta.messages as unknown as Api) : client.messages;
   const streams = onText !== undefined || params.max_tokens >= STREAM_FROM_TOKENS;
-  const { controller, release } = follow(signal);
-  const options = { signal: controller.signal, middleware: [endSilence(idleMs)] };
+  // A signal of the call's own, so that what the SDK attaches to it goes with the call.
+  const follower = signal && follow(signal);
+  const own = follower?.controller.signal;
+  const options = { signal: own, middleware: [endSilence(idleMs)] };
   try {
-    return await slots(controller.signal, async () => {
+    return await slots(own, async () => {
       // A call that was cancelled before this has cost nothing: budgets and displays ask for it.
       annotate({ sent: true });
       return asMessage(
@@ -52,10 +54,10 @@ export async function request(
       );
     });
   } catch (error) {
-    controller.signal.throwIfAborted();
+    own?.throwIfAborted();
     throw error;
   } finally {
-    release();
+    follower?.release();
   }
 }
 
@@ -108,28 +110,28 @@ function notWhole(cause: Error, text: string): LlmOutputError {
 }
 
 /** A bounded number of places: runs `fn` in one, waiting for it in order, or until `signal` fires. */
-export type Slots = <T>(signal: AbortSignal, fn: () => Promise<T>) => Promise<T>;
+export type Slots = <T>(signal: AbortSignal | undefined, fn: () => Promise<T>) => Promise<T>;
 
 /** Makes `count` slots. */
 export function createSlots(count: number): Slots {
   let free = count;
   const waiting = new Set<() => void>();
-  const take = (signal: AbortSignal) =>
+  const take = (signal: AbortSignal | undefined) =>
     new Promise<void>((resolve, reject) => {
       const enter = () => {
         waiting.delete(enter);
-        signal.removeEventListener("abort", leave);
+        signal?.removeEventListener("abort", leave);
         resolve();
       };
       const leave = () => {
         waiting.delete(enter);
-        reject(signal.reason);
+        reject(signal?.reason);
       };
       waiting.add(enter);
-      signal.addEventListener("abort", leave, { once: true });
+      signal?.addEventListener("abort", leave, { once: true });
     });
   return async (signal, fn) => {
-    signal.throwIfAborted();
+    signal?.throwIfAborted();
     if (free === 0) await take(signal);
     else free -= 1;
     try {

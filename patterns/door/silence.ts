@@ -32,14 +32,17 @@ export function endSilence(idleMs: number): Middleware {
 
 async function readAll(body: Body, idleMs: number): Promise<string> {
   const { read } = watch(body, idleMs);
-  const decoder = new TextDecoder();
-  let text = "";
+  const chunks: Uint8Array[] = [];
   for (;;) {
     const { done, value } = await read();
-    if (done) return text + decoder.decode();
-    text += decoder.decode(value, { stream: true });
+    if (done) break;
+    chunks.push(value);
   }
+  const [first] = chunks;
+  return decoder.decode(first && chunks.length === 1 ? first : Buffer.concat(chunks));
 }
+
+const decoder = new TextDecoder();
 
 function stream(body: Body, idleMs: number): Body {
   const { read, cancel } = watch(body, idleMs);

@@ -1,0 +1,155 @@
+/**
+ * The command line of the runners.
+ *
+ *   npm start                            replays every recording: no key, no network
+ *   npm start route                      replays one
+ *   npm run live route "my own ticket"   calls the API
+ *   npm run record route                 calls the API and records
+ *
+ * Flags go behind `--`, as npm keeps those before it for itself: `npm start route -- --json`.
+ */
+import { parseArgs } from "node:util";
+import { job as chain } from "../chain.ts";
+import { job as orchestrate } from "../orchestrate.ts";
+import { job as refine } from "../refine.ts";
+import { job as route } from "../route.ts";
+import { job as section } from "../section.ts";
+import { job as vote } from "../vote.ts";
+import type { Job } from "./job.ts";
+import { type Mode, perform } from "./perform.ts";
+import type { Output } from "./view.ts";
+
+const JOBS: ReadonlyMap<string, Job> = new Map(
+  Object.entries({ chain, route, section, vote, orchestrate, refine }),
+);
+
+const FLAGS = {
+  json: { type: "boolean" },
+  pace: { type: "string" },
+  model: { type: "string" },
+  budget: { type: "string" },
+  recording: { type: "string" },
+  transcribed: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
+const HELP = `npm start [pattern]                    replay all recordings, or one; needs no key
+npm run live <pattern> ["your input"]  call the API
+npm run record [pattern]               call the API and record; goes on where a broken recording ended
+
+Patterns: ${[...JOBS.keys()].join(", ")}
+
+Flags go behind --, as in: npm start route -- --json
+  --json              print the result and the calls as JSON, a line a pattern
+  --pace <number>     replay at a multiple of the recorded time: 1 as it was, default 0, at once
+  --model <id>        live and record: the model (else ANTHROPIC_MODEL, else claude-sonnet-5-5)
+  --budget <dollars>  live and record: the most to spend
+  --recording <file>  another recording than the one in runners/recordings (with one pattern)
+  --transcribed       record: the replies don't come from the API, so times are to be estimated`;
+
+/** A command that can't be carried out; the message says in one line what to do instead. */
+class UsageError extends Error {}
+
+/** Runs a command line, and gives the exit code: 0, 1 for a failure, 2 for a wrong command, 130. */
+export async function main(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+  output: Output = process,
+): Promise<number> {
+  try {
+    const { mode, jobs, input, flags } = readCommand(argv, env);
+    if (flags.help) {
+      output.stdout.write(`${HELP}\n`);
+      return 0;
+    }
+    const settings = { mode, input, ...readFlags(mode, jobs.length, flags, env) };
+    return await perform(jobs, settings, { env, output });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    output.stderr.write(`${error.message}\n`);
+    return 2;
+  }
+}
+
+function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
+  const [mode = "", ...args] = argv;
+  if (mode !== "replay" && mode !== "live" && mode !== "record") {
+    throw new UsageError(`Start it with npm start, npm run live or npm run record, not "${mode}"`);
+  }
+  const kept = Object.keys(FLAGS).find((flag) => flag !== "help" && env[`npm_config_${flag}`]);
+  if (kept)
+    throw new UsageError(
+      `npm kept --${kept} for itself: write -- before the flags, as in npm ${commandOf(mode)} ${args[0] ?? "route"} -- --${kept}`,
+    );
+
+  const { values: flags, positionals } = parse(args);
+  const [name, input, ...rest] = positionals;
+  if (rest.length > 0)
+    throw new UsageError(`One input at a time: put it in quotes, and flags behind --`);
+  if (name === undefined && mode === "live" && !flags.help) {
+    throw new UsageError(`Which pattern? npm run live <pattern> ["your input"]; ${LIST}`);
+  }
+  const job = name === undefined ? undefined : JOBS.get(name);
+  if (name !== undefined && !job) throw new UsageError(`There is no pattern "${name}"; ${LIST}`);
+  if (input !== undefined && mode !== "live" && !flags.recording) {
+    throw new UsageError(`Your own input needs the API: npm run live ${name} "${excerpt(input)}"`);
+  }
+  if (input?.trim() === "") throw new UsageError("The input is empty");
+  const jobs = name !== undefined && job ? [[name, job] as const] : [...JOBS];
+  return { mode, jobs, input, flags } satisfies { mode: Mode; [key: string]: unknown };
+}
+
+const LIST = `there are ${[...JOBS.keys()].join(", ")}`;
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({ args, options: FLAGS, allowPositionals: true });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`${message.split(/[.\n]/)[0]}; see npm start -- --help`);
+  }
+}
+
+type Flags = ReturnType<typeof parse>["values"];
+
+function readFlags(mode: Mode, count: number, flags: Flags, env: NodeJS.ProcessEnv) {
+  const isReplay = mode === "replay";
+  if (flags.pace !== undefined && !isReplay)
+    throw new UsageError("--pace goes with npm start only");
+  for (const flag of ["model", "budget"] as const) {
+    if (flags[flag] === undefined || !isReplay) continue;
+    throw new UsageError(
+      `--${flag} goes with live and record: a replay costs nothing and asks no model`,
+    );
+  }
+  if (flags.transcribed && mode !== "record")
+    throw new UsageError("--transcribed goes with record only");
+  if (flags.recording !== undefined && (count > 1 || mode === "live")) {
+    throw new UsageError("--recording goes with one pattern, in npm start or npm run record");
+  }
+  return {
+    json: flags.json ?? false,
+    pace: readNumber("pace", flags.pace, 0) ?? 0,
+    budget: readNumber("budget", flags.budget, Number.MIN_VALUE),
+    model: flags.model ?? (isReplay ? undefined : env.ANTHROPIC_MODEL || undefined),
+    recording: flags.recording,
+    origin: flags.transcribed ? ("transcribed" as const) : ("api" as const),
+  };
+}
+
+function readNumber(name: string, text: string | undefined, least: number): number | undefined {
+  if (text === undefined) return undefined;
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (Number.isFinite(value) && value >= least) return value;
+  throw new UsageError(
+    `--${name} must be a number ${least > 0 ? "above 0" : "of at least 0"}, got "${text}"`,
+  );
+}
+
+function commandOf(mode: Mode): string {
+  return mode === "replay" ? "start" : `run ${mode}`;
+}
+
+function excerpt(text: string): string {
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
+}

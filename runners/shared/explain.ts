@@ -1,0 +1,39 @@
+/**
+ * What to do about an error, in one line.
+ */
+import { APIConnectionError, APIError, AuthenticationError } from "@anthropic-ai/sdk";
+import type { Mode } from "./perform.ts";
+
+/** Says what went wrong and, where we know it, what to do. */
+export function explain(error: unknown, name: string, mode: Mode): string {
+  if (!(error instanceof Error)) return `Failed: ${String(error)}`;
+  const watch = mode === "live" ? `, or watch the recording: npm start ${name}` : "";
+  if (/authentication method/i.test(error.message)) {
+    return `No API key: set ANTHROPIC_API_KEY (any value will do for a server of your own at ANTHROPIC_BASE_URL)${watch}`;
+  }
+  if (error instanceof AuthenticationError) {
+    return `The API refused the key (${error.status}): check ANTHROPIC_API_KEY${watch}`;
+  }
+  if (error instanceof APIConnectionError) {
+    const cause = error.cause instanceof Error ? ` (${told(deepest(error.cause))})` : "";
+    return `No connection to the API${cause}: check the network and ANTHROPIC_BASE_URL${watch}`;
+  }
+  return error instanceof APIError ? reason(error) : `${error.name}: ${error.message}`;
+}
+
+/** What an error says. The SDK puts the whole body of an API's error into its message. */
+export function reason(error: unknown): string {
+  if (!(error instanceof APIError) || !error.apiMessage) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return `The API answered ${error.status}: ${error.apiMessage}`;
+}
+
+/** Where a name has several addresses and none answers, Node's error has a code and no message. */
+function told(error: Error): string {
+  return error.message || ("code" in error ? String(error.code) : error.name);
+}
+
+function deepest(error: Error): Error {
+  return error.cause instanceof Error ? deepest(error.cause) : error;
+}

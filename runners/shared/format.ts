@@ -1,0 +1,204 @@
+/**
+ * How a run looks: a line for each step, and a last line with the sums.
+ */
+import { stripVTControlCharacters, styleText } from "node:util";
+import { reason } from "./explain.ts";
+import type { Call, Node, State, Totals } from "./trace.ts";
+import { tokensIn } from "./trace.ts";
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Colours a text, or leaves it as it is. */
+export type Paint = (style: Style, text: string) => string;
+
+/** Colours where `stream` shows them: not when piped, nor with NO_COLOR, nor on a dumb terminal. */
+export function paintFor(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): Paint {
+  const colours = stream.isTTY && !env.NO_COLOR && env.TERM !== "dumb";
+  return colours
+    ? (style, text) => styleText(style, text, { validateStream: false })
+    : (_, text) => text;
+}
+
+/** `812 ms`, `1.9 s`, `2 min 5 s`; with a tilde where it's an estimate. */
+export function duration(ms: number, estimated = false): string {
+  const about = estimated ? "~" : "";
+  if (ms < 999.5) return `${about}${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${about}${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  return `${about}${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** US dollars with four places: a call costs fractions of a cent. */
+export function dollars(usd: number): string {
+  return `$${usd.toFixed(4)}`;
+}
+
+const SIGNS: Readonly<Record<State | "refused", readonly [string, Style]>> = {
+  "in flight": ["…", "cyan"],
+  ok: ["✓", "green"],
+  failed: ["✗", "red"],
+  cancelled: ["⊘", "yellow"],
+  refused: ["✗", "yellow"],
+};
+
+/** A gate or a check that gives a reason has refused what it saw. */
+function signOf({ path, state, calls, value }: Node): State | "refused" {
+  if (calls.at(-1)?.state === "cancelled") return "cancelled";
+  const isGate = /(^|\/)(gate|check)(#\d+)?$/.test(path);
+  return isGate && typeof value === "string" ? "refused" : state;
+}
+
+/** What a step's line says beside its path. */
+function cells({ calls, state, value, error }: Node, now: number): readonly string[] {
+  const last = calls.at(-1);
+  if (!last) return ["", "", "", said(value, error, state)];
+  const ms = calls.reduce(
+    (sum, call) => sum + (call.state === "in flight" ? now - call.begin : call.ms),
+    0,
+  );
+  const time = duration(Math.max(0, ms), last.estimated);
+  const usage = calls.some((call) => call.usage) ? tokens(calls) : "";
+  return [time, usage, usage && cost(calls), said(value, error, last.state, last.sent)];
+}
+
+function tokens(calls: readonly Call[]): string {
+  const inward = calls.reduce((sum, { usage }) => sum + tokensIn(usage), 0);
+  const outward = calls.reduce((sum, { usage }) => sum + (usage?.output_tokens ?? 0), 0);
+  return `${inward.toLocaleString("en")} in ${outward.toLocaleString("en")} out`;
+}
+
+function cost(calls: readonly Call[]): string {
+  const known = calls.every(({ usd, usage }) => !usage || usd !== undefined);
+  return known ? dollars(calls.reduce((sum, { usd }) => sum + (usd ?? 0), 0)) : "$ unknown";
+}
+
+function said(value: unknown, error: unknown, state: State, sent = false): string {
+  if (state === "in flight") return "";
+  if (state === "cancelled") return sent ? "cancelled, may be billed" : "cancelled, never sent";
+  // A call has failed a moment before its step has.
+  if (state === "failed") return error === undefined ? "" : oneLine(reason(error));
+  return brief(value);
+}
+
+/** What a pattern made of a reply, in a few words. */
+export function brief(value: unknown): string {
+  if (value === true) return "passed";
+  if (typeof value === "string") return oneLine(value);
+  if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);
+  const fields = new Map<string, unknown>(Object.entries(value));
+  const [name, answer, evaluation, tasks] = ["name", "answer", "evaluation", "tasks"].map((key) =>
+    fields.get(key),
+  );
+  if (fields.has("verdict")) return oneLine(String(fields.get("output")));
+  if (fields.has("label")) return String(name ?? `unknown label: ${fields.get("label")}`);
+  if (answer !== undefined) return String(answer);
+  if (evaluation !== undefined) return `${evaluation}, ${fields.get("score")} of 10`;
+  if (Array.isArray(tasks))
+    return oneLine(String(fields.get("problem") ?? `${tasks.length} tasks`));
+  if (fields.has("status")) return String(fields.get("status"));
+  return oneLine(JSON.stringify(value));
+}
+
+function shorten(text: string, room: number): string {
+  if (text.length <= room) return text;
+  // Not between the two halves of one character.
+  return `${text.slice(0, room - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+function oneLine(text: string): string {
+  return stripVTControlCharacters(text).replace(/\s+/g, " ").trim();
+}
+
+/** The text with no line longer than `columns`, broken at blanks where there are any. */
+export function wrap(text: string, columns: number): string {
+  const rest = new RegExp(`(?=.{${columns + 1}})(?:(.{1,${columns}}) +|(.{${columns}}))`, "gu");
+  return text.replace(/ +$/gm, "").replace(rest, "$1$2\n");
+}
+
+/** What a line of the tree holds beside the name, from wide to narrow: the path before the name, and
+ * which of time, tokens and cost. */
+const LAYOUTS = [
+  { parents: true, figures: [0, 1, 2] },
+  { parents: false, figures: [0, 1, 2] },
+  { parents: false, figures: [0, 2] },
+  { parents: false, figures: [0] },
+] as const;
+
+/** So much is to be left for what a step made of its reply. */
+const LEAST_ROOM = 16;
+
+/** The tree of a run, one line a step, each at most `columns` wide. */
+export function treeLines(
+  nodes: readonly Node[],
+  { paint, columns, now }: { paint: Paint; columns: number; now: number },
+): string[] {
+  const rows = nodes.map((node, index) => ({
+    node,
+    branch: branchOf(nodes, index),
+    cells: node.depth === 0 ? ["", "", "", ""] : cells(node, now),
+  }));
+  const layouts = LAYOUTS.map(({ parents, figures }) => {
+    const names = rows.map(({ branch, node }) => branch.length + nameOf(node, parents).length + 2);
+    const nameWidth = Math.max(...names);
+    const widths = figures.map((at) =>
+      Math.max(...rows.map(({ cells }) => cells[at]?.length ?? 0)),
+    );
+    const room = columns - widths.reduce((sum, width) => sum + width + 2, nameWidth + 2);
+    return { parents, figures, nameWidth, widths, room };
+  });
+  const layout = layouts.find(({ room }) => room >= LEAST_ROOM) ?? layouts.at(-1);
+  if (!layout) return [];
+  const { parents, figures, nameWidth, widths, room } = layout;
+  return rows.map(({ node, branch, cells }) => {
+    const [sign, style] = SIGNS[signOf(node)];
+    const name = shorten(nameOf(node, parents), columns - branch.length - 2);
+    const start = name.length - nameOf(node, false).length;
+    const left = `${paint("dim", branch)}${paint(style, sign)} ${paint("dim", name.slice(0, Math.max(0, start)))}${name.slice(Math.max(0, start))}`;
+    const text = room > 4 ? shorten(cells[3] ?? "", room) : "";
+    const numbers = figures.map((at, i) => (cells[at] ?? "").padStart(widths[i] ?? 0)).join("  ");
+    const shown = room >= -2 && (numbers.trim() !== "" || text !== "");
+    if (!shown) return left;
+    const pad = " ".repeat(nameWidth - branch.length - 2 - name.length);
+    const right = text ? `${paint("dim", numbers)}  ${text}` : paint("dim", numbers.trimEnd());
+    return `${left}${pad}  ${right}`;
+  });
+}
+
+/** The name of a step, with the path that it's in or without. */
+function nameOf({ path }: Node, parents: boolean): string {
+  return parents ? path : path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** `├─ `, `└─ `, and the lines of the steps around it. */
+function branchOf(nodes: readonly Node[], index: number): string {
+  const depth = nodes[index]?.depth ?? 0;
+  let branch = "";
+  for (let level = 1; level <= depth; level += 1) {
+    const after = nodes.slice(index + 1);
+    const next = after.findIndex((node) => node.depth <= level);
+    const goesOn = next >= 0 && after[next]?.depth === level;
+    if (level === depth) branch += goesOn ? "├─ " : "└─ ";
+    else branch += goesOn ? "│  " : "   ";
+  }
+  return branch;
+}
+
+/** One ended step as a plain line: for pipes and logs. */
+export function plainLine(node: Node): string {
+  const [time, usage, usd, text] = cells(node, 0);
+  return [node.path, time, usage, usd, shorten(text ?? "", 80)].filter(Boolean).join("  ");
+}
+
+/** The last line: calls, tokens, cost, time, and the time saved by running at once. */
+export function totalsLine(totals: Totals): string {
+  const { answered, failed, cancelled, estimated } = totals;
+  const more = [failed && `${failed} failed`, cancelled && `${cancelled} cancelled`].filter(
+    Boolean,
+  );
+  const calls = `${answered} ${answered === 1 ? "call" : "calls"}${more.length > 0 ? ` (and ${more.join(", ")})` : ""}`;
+  const usage = `${totals.tokensIn.toLocaleString("en")} tokens in, ${totals.tokensOut.toLocaleString("en")} out`;
+  const unknown = totals.unpriced > 0 ? ` and ${totals.unpriced} of unknown cost` : "";
+  const saved =
+    totals.savedMs >= 50 ? `, ${duration(totals.savedMs, estimated)} saved by running at once` : "";
+  return `${calls}, ${usage}, ${dollars(totals.usd)}${unknown}, ${duration(totals.ms, estimated)}${saved}`;
+}

@@ -1,0 +1,47 @@
+/** The bare SDK: a worker that sends prompts, and makes nothing of the replies. */
+import Anthropic from "@anthropic-ai/sdk";
+import { type Group, obey } from "./protocol.ts";
+
+const [, , url] = process.argv;
+
+export function clientOf(baseURL: string | undefined): Anthropic {
+  return new Anthropic({ apiKey: "none", baseURL, maxRetries: 0, logLevel: "off" });
+}
+
+/** One call as our door makes it by default. */
+export async function bareCall(client: Anthropic, prompt: string): Promise<string> {
+  const { content } = await client.messages.create({
+    model: "claude-sonnet-5-5",
+    max_tokens: 16_000,
+    messages: [{ role: "user", content: prompt }],
+  });
+  const [block] = content;
+  return block?.type === "text" ? block.text : "";
+}
+
+async function sendAll(client: Anthropic, groups: readonly Group[]): Promise<void> {
+  for (const group of groups) {
+    const [first = ""] = group;
+    if (group.length === 1) await bareCall(client, first);
+    else await Promise.all(group.map((prompt) => bareCall(client, prompt)));
+  }
+}
+
+async function load(client: Anthropic, calls: number, inFlight: number): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < calls) await bareCall(client, `Call ${next++}`);
+  };
+  await Promise.all(Array.from({ length: inFlight }, lane));
+}
+
+// The bench itself imports the functions above.
+if (process.argv[1] === import.meta.filename) {
+  const client = clientOf(url);
+  obey(async (order) => {
+    if (order.do === "load") await load(client, order.calls, order.inFlight);
+    if (order.do !== "repeat" || typeof order.work === "string") return undefined;
+    for (let i = 0; i < order.times; i += 1) await sendAll(client, order.work);
+    return undefined;
+  });
+}

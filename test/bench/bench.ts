@@ -1,0 +1,203 @@
+/**
+ * What the patterns cost beside the model: our wrapper and patterns against the bare SDK, which makes
+ * the same calls to the same local server, in one run, as ratios.
+ *
+ *     npm run bench               prints each figure with its quartiles and its goal
+ *     npm run bench -- --check    exits with 1 if a goal is missed
+ *
+ * Ours and the bare SDK run in a process each and take turns: the path's AsyncLocalStorage makes every
+ * promise of a process dearer (Node 20), and that is ours to pay.
+ */
+import { once } from "node:events";
+import { createLlm } from "../../patterns/llm-call.ts";
+import { orchestrate } from "../../patterns/orchestrate.ts";
+import { vote } from "../../patterns/parallel.ts";
+import { parseTags } from "../../patterns/xml.ts";
+import { bareCall, clientOf } from "./bare.ts";
+import { ratios, type Spread, spread, timed } from "./measure.ts";
+import { createLauncher, type Worker } from "./protocol.ts";
+
+const PAIRS_OF_LOADS = 5;
+
+const launcher = await createLauncher();
+const server = launcher.start("server");
+const [url] = await once(server, "message");
+let missed = 0;
+try {
+  await cpu();
+  await load();
+  await earlyVote();
+  await criticalPath();
+  hostileText();
+} finally {
+  server.kill();
+  await launcher.remove();
+}
+print(missed === 0 ? "All goals are met." : `${missed} missed.`);
+if (missed > 0 && process.argv.includes("--check")) process.exitCode = 1;
+
+/** The CPU time of the workers; the server has its own. */
+async function cpu(): Promise<void> {
+  const ours = launcher.worker("ours", `${url}/0`);
+  const bare = launcher.worker("bare", `${url}/0`);
+  const compare = async (
+    work: string,
+    blocks: { warmUp: number; pairs: number; times: number },
+  ) => {
+    const { groups = [] } = await ours.ask({ do: "trace", work });
+    const run = (worker: Worker, work: string | typeof groups) => async (times: number) =>
+      (await worker.ask({ do: "repeat", work, times })).cpu;
+    const [our, bares] = [run(ours, work), run(bare, groups)];
+    // The compiler works on other threads, whose time counts too: it must have come to an end.
+    await our(blocks.warmUp);
+    await bares(blocks.warmUp);
+    return ratios(
+      () => our(blocks.times),
+      () => bares(blocks.times),
+      blocks.pairs,
+    );
+  };
+  const call = await compare("one call", { warmUp: 1000, pairs: 40, times: 50 });
+  report("CPU of one call", call, 1.1);
+  const blocks = { warmUp: 400, pairs: 30, times: 12 };
+  for (const work of [
+    "chain of 3",
+    "route",
+    "section of 3",
+    "vote of 5",
+    "orchestrate 1 + 4 + 1",
+    "refine of 2 rounds",
+  ]) {
+    report(`CPU of ${work}`, await compare(work, blocks), 1.15);
+  }
+  ours.end();
+  bare.end();
+}
+
+/** A thousand calls of 50 ms, a hundred in flight, by new workers each time. */
+async function load(): Promise<void> {
+  const run = async (who: "ours" | "bare") => {
+    const worker = launcher.worker(who, `${url}/50`);
+    await worker.ask({ do: "load", calls: 100, inFlight: 100 }); // opens the connections
+    const outcome = await worker.ask({ do: "load", calls: 1000, inFlight: 100 });
+    worker.end();
+    return outcome;
+  };
+  const peaks: number[] = [];
+  const wall = await ratios(
+    async () => {
+      const { wall, peak } = await run("ours");
+      peaks.push(peak);
+      return wall;
+    },
+    async () => {
+      const { wall, peak } = await run("bare");
+      peaks.push(peak);
+      return wall;
+    },
+    PAIRS_OF_LOADS,
+  );
+  report("time of 1,000 calls, 100 in flight", wall, 1.05);
+  const memory = Array.from({ length: PAIRS_OF_LOADS }, (_, pair) => {
+    const [first = 0, second = 0] = peaks.slice(2 * pair);
+    return pair % 2 === 0 ? first / second : second / first;
+  });
+  report("peak memory of these", spread(memory), 1.15);
+}
+
+/** Nine voters, whose answers come 50 ms apart, by the fifth answer of nine bare calls. */
+async function earlyVote(): Promise<void> {
+  let runs = 0;
+  const stagger = () => `${url}/stagger-${runs++}-50`;
+  const ours = async () => {
+    const { llmCall } = createLlm({ client: clientOf(stagger()), concurrency: 9 });
+    const { status } = await vote("Is 97 a prime number?", { llm: llmCall, voters: 9 });
+    if (status !== "decided") throw new Error(`The vote is ${status}`);
+  };
+  const bare = async () => {
+    const client = clientOf(stagger());
+    const voters = Array.from({ length: 9 }, () => bareCall(client, "<vote>"));
+    await Promise.all(voters.slice(0, 5));
+    rest.push(Promise.all(voters));
+  };
+  const rest: Promise<unknown>[] = [];
+  const quiet = async (work: () => Promise<void>) => {
+    const ms = await timed(work);
+    await Promise.all(rest);
+    return ms;
+  };
+  const result = await ratios(
+    () => quiet(ours),
+    () => quiet(bare),
+    10,
+  );
+  report("time of a vote of 9, by its 5th answer", result, 1.05);
+}
+
+/** Tasks that wait for each other, by bare calls along the longest way through them. */
+async function criticalPath(): Promise<void> {
+  const client = clientOf(`${url}/told`);
+  const { llmCall } = createLlm({ client });
+  const ours = async () => {
+    const result = await orchestrate("Do dependent things", { llm: llmCall });
+    if (result.status !== "completed") throw new Error(`It ended with ${result.status}`);
+  };
+  const bare = async () => {
+    const path = ["plan", "takes 200 ms</task>", "takes 100 ms</task>", "takes 150 ms</task>"];
+    for (const prompt of [...path, "combine"]) await bareCall(client, prompt);
+  };
+  const result = await ratios(
+    () => timed(ours),
+    () => timed(bare),
+    8,
+  );
+  report("time of dependent tasks, by critical path", result, 1.05);
+}
+
+/** The slowest to read of several texts of 200 kB that are made to be slow to read. */
+function hostileText(): void {
+  const size = 200_000;
+  const pieces = [
+    "<task>",
+    "</task>",
+    "<task/>",
+    "<",
+    "&",
+    "&amp;",
+    '<task id="',
+    "<task =",
+    "<task ",
+  ];
+  const texts = pieces.map((piece) => piece.repeat(size / piece.length));
+  const deep = size / "<task></task>".length;
+  texts.push("<task>".repeat(deep) + "</task>".repeat(deep));
+  texts.push(`<task ${" ".repeat(size)}`, `<task id="${"<task>".repeat(size / 6)}`);
+  texts.push(`<task>${"&".repeat(size)}</task>`, `<task>${"<b>&lt;".repeat(size / 7)}</task>`);
+  const times = texts.map((text) => {
+    const runs = [1, 2, 3].map(() => {
+      const from = process.cpuUsage();
+      try {
+        parseTags(text, ["task"]);
+      } catch {
+        // Most of them can't be read, and that is found out in the same time.
+      }
+      return process.cpuUsage(from).user / 1000;
+    });
+    return spread(runs).median;
+  });
+  report("ms to read hostile text of 200 kB, at most", spread([Math.max(...times)]), 200);
+}
+
+function report(what: string, { median, low, high }: Spread, goal: number): void {
+  const digits = goal < 10 ? 3 : 0;
+  const figure = median.toFixed(digits).padStart(6);
+  const quartiles = low === high ? "" : `(${low.toFixed(digits)} to ${high.toFixed(digits)})`;
+  const met = median <= goal;
+  if (!met) missed += 1;
+  const verdict = `goal ${String(goal).padEnd(4)}  ${met ? "met" : "MISSED"}`;
+  print(`${what.padEnd(44)} ${figure}  ${quartiles.padEnd(16)}  ${verdict}`);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { createLlm } from "../../patterns/llm-call.ts";
+import { vote } from "../../patterns/parallel.ts";
+import { openRecording, recordedClient } from "../../patterns/recording.ts";
+
+test("91 is found to be no prime", async () => {
+  // "record" once, with a key; then "replay", without.
+  await using recording = await openRecording("primes.jsonl", { mode: "replay" });
+  const { llmCall } = createLlm({ client: recordedClient(recording) });
+
+  const result = await vote("Is 91 a prime number? Answer yes or no.", { llm: llmCall });
+
+  expect(result.status === "decided" && result.winner).toBe("no");
+});

@@ -1,0 +1,31 @@
+import { HaltError } from "../../patterns/errors.ts";
+import { createLlm } from "../../patterns/llm-call.ts";
+import { openRecording, recordedClient } from "../../patterns/recording.ts";
+import { type Routes, route } from "../../patterns/route.ts";
+import { step } from "../../patterns/step.ts";
+
+const LANES = 20;
+
+/** Sorts any number of tickets. Killed half-way, it goes on from `file` and pays for none twice. */
+export async function sortTickets(tickets: readonly string[], routes: Routes, file: string) {
+  await using recording = await openRecording(file, { mode: "resume", concurrency: LANES });
+  // A long job meets every rate limit: let the SDK wait and try again more often than twice.
+  const client = recordedClient(recording, { maxRetries: 8 });
+  const { llmCall: llm } = createLlm({ client, concurrency: LANES, layers: [recording.layer] });
+
+  const outcomes: { route?: string; error?: unknown }[] = [];
+  const queue = tickets.entries();
+  const lane = async () => {
+    // All lanes take from one queue, so that at most LANES tickets are under way.
+    for (const [index, ticket] of queue) {
+      try {
+        outcomes[index] = await step(`ticket[${index}]`, () => route(ticket, { routes, llm }));
+      } catch (error) {
+        if (error instanceof HaltError) throw error;
+        outcomes[index] = { error };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  return outcomes;
+}

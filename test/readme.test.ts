@@ -1,0 +1,355 @@
+/** What the README says is so: its outputs, numbers, commands, links, and the examples it shows. */
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { copyFile, cp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import type { Server } from "node:http";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { APIError } from "@anthropic-ai/sdk";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
+import { createLlm } from "../patterns/llm-call.ts";
+import { vote } from "../patterns/parallel.ts";
+import type { TapeLine } from "../patterns/recording/tape.ts";
+import { openRecording, recordedClient } from "../patterns/recording.ts";
+import type { Routes } from "../patterns/route.ts";
+import { slogan } from "./examples/budget.ts";
+import { createGuideServer } from "./examples/server.ts";
+import { sortTickets } from "./examples/tickets.ts";
+import { triage } from "./examples/triage.ts";
+import { fillIn, linesOfCode, README } from "./shared/readme.ts";
+import { folder, ROOT, run } from "./shared/runner.ts";
+import { withResolvers } from "./shared/scripted.ts";
+import { type Answer, type Exchange, fails, hold, reply, startServer } from "./shared/server.ts";
+
+const readme = await readFile(README, "utf8");
+/** Starting Node takes a second, and more on a busy machine. */
+const CHILD = { timeout: 60_000 };
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
+
+/** A server of the test's own in place of the API. */
+async function serve(...answers: [Answer, ...Answer[]]) {
+  const server = await startServer(...answers);
+  vi.stubEnv("ANTHROPIC_BASE_URL", server.url);
+  vi.stubEnv("ANTHROPIC_API_KEY", "none");
+  return server;
+}
+
+function promptOf({ body }: Exchange): string {
+  return String(body.messages[0]?.content);
+}
+
+// The text
+
+test("shows files, outputs and numbers as they are: else run npm run readme", CHILD, async () => {
+  expect(await fillIn(readme)).toBe(readme);
+});
+
+test("what is shown is put in anew, whatever stood there", CHILD, async () => {
+  const old = `<!-- file: .gitignore -->
+\`\`\`sh
+old
+\`\`\`
+<!-- output: npm start nothing -->
+[fold.ts](patterns/fold.ts) | 9999 |
+`;
+  const source = await readFile(join(ROOT, "patterns/fold.ts"), "utf8");
+  const ignored = (await readFile(join(ROOT, ".gitignore"), "utf8")).trimEnd();
+  const filled = await fillIn(old);
+  expect(filled).toContain(`\`\`\`sh\n${ignored}\n\`\`\``);
+  expect(filled).toContain(`| ${linesOfCode(source)} |`);
+});
+
+test("counts lines that are neither blank nor comment", () => {
+  expect(linesOfCode("/**\n * Doc\n */\n\nconst a = 1; // one\n  // two\nb();\n")).toBe(2);
+});
+
+test("names only npm commands and patterns that there are", async () => {
+  const { scripts } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
+  const runners = await readdir(join(ROOT, "runners"));
+  const commands = [...readme.matchAll(/npm (?:run )?([a-z]+)(?: ([a-z]+)\b)?/g)];
+  expect(commands.length).toBeGreaterThan(10);
+  for (const [command, script = "", pattern] of commands) {
+    const known = script === "install" || Object.hasOwn(scripts, script);
+    expect(known, command).toBe(true);
+    const takesPattern = ["start", "live", "record"].includes(script) && pattern !== undefined;
+    if (takesPattern) expect(runners, command).toContain(`${pattern}.ts`);
+  }
+});
+
+test("links only to files that there are", () => {
+  const links = [...readme.matchAll(/\]\(([^)\s]+)\)/g)].map(([, to = ""]) => to);
+  const named = [...readme.matchAll(/`((?:patterns|runners|test)\/[^`\s]*)`/g)];
+  const relative = links.filter((to) => !to.startsWith("https://"));
+  expect(relative.length).toBeGreaterThan(5);
+  for (const path of [...relative, ...named.map(([, path = ""]) => path)]) {
+    expect(existsSync(join(ROOT, path)), path).toBe(true);
+  }
+});
+
+test("shows every example, and each once", async () => {
+  const shown = [...readme.matchAll(/<!-- file: test\/examples\/(\S+) -->/g)];
+  const examples = await readdir(join(ROOT, "test/examples"));
+  expect(shown.map(([, name]) => name).toSorted()).toEqual(examples.toSorted());
+});
+
+test("the budget in the table of commands lets its command through", async () => {
+  const [, usd = ""] = /--budget ([\d.]+)/.exec(readme) ?? [];
+  await serve(reply("<label>other</label>"));
+  expect(await run(["live", "route", "--budget", usd])).toMatchObject({ code: 0, stderr: "" });
+});
+
+// The examples
+
+test("triage.ts: a ticket gets the billing reply, or becomes a bug", async () => {
+  // The shared door's client is made once, at its first call.
+  const server = await serve((exchange) => {
+    const prompt = promptOf(exchange);
+    if (prompt.startsWith("Write a short")) return reply("We are sorry.")(exchange);
+    reply(`<label>${prompt.includes("twice") ? "billing" : "bug"}</label>`)(exchange);
+  });
+  expect(await triage("I was charged twice this month")).toBe("We are sorry.");
+  expect(await triage("The page is white")).toBe("Bug filed: The page is white");
+  const [classify, billing] = server.requests.map(promptOf);
+  expect(classify).toContain("charges, refunds, invoices");
+  expect(classify).toContain("something in the product doesn't work");
+  expect(billing).toBe("Write a short, polite reply to: I was charged twice this month");
+  expect(server.requests).toHaveLength(3);
+});
+
+const graded = (evaluation: string, score: number) =>
+  `<feedback>Shorter.</feedback><evaluation>${evaluation}</evaluation><score>${score}</score>`;
+
+test("budget.ts: gives an accepted slogan, and what it cost", async () => {
+  const log = vi.spyOn(console, "error").mockReturnValue();
+  await serve(reply("<draft>Bread that gets up first</draft>"), reply(graded("PASS", 9)));
+  const { status, draft, spent } = await slogan(0.5);
+  expect([status, draft]).toEqual(["accepted", "Bread that gets up first"]);
+  // Twice 12 tokens in and 3 out.
+  expect(spent).toBeCloseTo((2 * (12 * 2 + 3 * 10)) / 1e6, 10);
+  expect(log.mock.calls).toEqual([
+    ["claude-sonnet-5-5", 3],
+    ["claude-sonnet-5-5", 3],
+  ]);
+});
+
+test("budget.ts: when the money ends, the best draft so far comes back", async () => {
+  vi.spyOn(console, "error").mockReturnValue();
+  const usage = { usage: { input_tokens: 100, output_tokens: 900 } };
+  const server = await serve(
+    reply("<draft>Rolls that rock</draft>", usage),
+    reply(graded("NEEDS_IMPROVEMENT", 4), usage),
+    reply("<draft>Dough you see it</draft>", usage),
+  );
+  const { status, draft, spent } = await slogan(0.03);
+  expect([status, draft]).toEqual(["budget", "Rolls that rock"]);
+  expect(spent).toBeLessThanOrEqual(0.03);
+  expect(server.requests.length).toBeGreaterThanOrEqual(2);
+});
+
+/** Tickets 0, 2, 4, … are about money; 3 and 7 are refused by the API. */
+const BAD = [3, 7];
+const TICKETS = Array.from({ length: 10 }, (_, index) => `Ticket no. ${index}.`);
+
+function ticketIn(prompt: string): number {
+  return Number(/Ticket no\. (\d+)\./.exec(prompt)?.[1]);
+}
+
+const answerTicket: Answer = (exchange) => {
+  const prompt = promptOf(exchange);
+  const ticket = ticketIn(prompt);
+  if (BAD.includes(ticket)) return fails(400)(exchange);
+  if (prompt.startsWith("Answer")) return reply(`Re ${ticket}`)(exchange);
+  reply(`<label>${ticket % 2 === 0 ? "billing" : "bug"}</label>`)(exchange);
+};
+
+function routesWith(onDone: () => void) {
+  return {
+    billing: {
+      when: "money",
+      run: async (ticket, { llm }) => {
+        const text = await llm(`Answer: ${ticket}`);
+        onDone();
+        return text;
+      },
+    },
+    bug: { when: "anything else", run: () => onDone() },
+  } satisfies Routes;
+}
+
+test("tickets.ts: killed half-way, it goes on and asks nothing twice that had succeeded", async () => {
+  const file = join(await folder(), "tickets.jsonl");
+  const half = withResolvers<void>();
+  let [done, killed] = [0, false];
+  const held: Exchange[] = [];
+  await serve((exchange) => {
+    if (ticketIn(promptOf(exchange)) < 5 || killed) answerTicket(exchange);
+    else held.push(exchange);
+  });
+  const first = sortTickets(
+    TICKETS,
+    routesWith(() => ++done === 4 && half.resolve()),
+    file,
+  );
+  await half.promise;
+  // What a kill leaves behind at this moment.
+  const left = join(await folder(), "tickets.jsonl");
+  await copyFile(file, left);
+
+  const again = await serve(answerTicket);
+  const outcomes = await sortTickets(
+    TICKETS,
+    routesWith(() => {}),
+    left,
+  );
+  expect(outcomes.map(({ route, error }) => route ?? error)).toEqual([
+    ...["billing", "bug", "billing"],
+    expect.any(APIError),
+    ...["billing", "bug", "billing"],
+    expect.any(APIError),
+    ...["billing", "bug"],
+  ]);
+  const paid = [0, 1, 2, 4];
+  expect(again.requests.map(promptOf).filter((prompt) => paid.includes(ticketIn(prompt)))).toEqual(
+    [],
+  );
+  // 3, 5, 6, 7, 8 and 9 to classify, 6 and 8 to answer.
+  expect(again.requests).toHaveLength(8);
+
+  killed = true;
+  for (const exchange of held) answerTicket(exchange);
+  await first;
+});
+
+test("tickets.ts: at most twenty are under way, and each waits for a lane", async () => {
+  const file = join(await folder(), "tickets.jsonl");
+  const many = Array.from({ length: 45 }, (_, index) => `Ticket no. ${2 * index + 10}.`);
+  const held: Exchange[] = [];
+  const server = await serve((exchange) => {
+    if (server.requests.length <= 20) held.push(exchange);
+    else answerTicket(exchange);
+  });
+  const outcomes = sortTickets(
+    many,
+    routesWith(() => {}),
+    file,
+  );
+  await server.received(20);
+  expect(held.every((exchange) => !promptOf(exchange).startsWith("Answer"))).toBe(true);
+  for (const exchange of held) answerTicket(exchange);
+  expect((await outcomes).map(({ route }) => route)).toEqual(many.map(() => "billing"));
+  expect(server.requests).toHaveLength(90);
+  expect(server.peak()).toBe(20);
+});
+
+test("tickets.ts: a changed prompt ends the job instead of being asked anew", async () => {
+  const file = join(await folder(), "tickets.jsonl");
+  const server = await serve(answerTicket);
+  await sortTickets(
+    TICKETS,
+    routesWith(() => {}),
+    file,
+  );
+  const before = server.requests.length;
+  const { billing, bug } = routesWith(() => {});
+  const changed = { billing, bug: { ...bug, when: "whatever is left" } };
+  await expect(sortTickets(TICKETS, changed, file)).rejects.toThrow(
+    "route/classify has changed since it was recorded",
+  );
+  const asked = server.requests.slice(before).map((exchange) => ticketIn(promptOf(exchange)));
+  // Those had no reply on the tape.
+  expect(BAD).toEqual(expect.arrayContaining(asked));
+});
+
+/** Starts the example's server, and gives its address. */
+async function listen(server: Server): Promise<string> {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  return `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+}
+
+const PLAN = reply('<task id="a">Do a</task><task id="b" needs="a">Do b</task>');
+
+test("server.ts: steps and the result come as server-sent events", async () => {
+  const model = await startServer(PLAN, reply("Part a"), reply("Part b"), reply("All of it"));
+  const url = await listen(createGuideServer(createLlm({ client: model.client() })));
+  const response = await fetch(url, { method: "POST", body: "Write a guide" });
+  expect(response.headers.get("content-type")).toBe("text/event-stream");
+  const events = (await response.text()).trimEnd().split("\n\n");
+  expect(events[0]).toBe('event: start\ndata: {"path":"orchestrate"}');
+  expect(events).toContain('event: end\ndata: {"path":"orchestrate/worker[1]"}');
+  const [, result = ""] = /^event: result\ndata: (.*)$/.exec(events.at(-1) ?? "") ?? [];
+  expect(JSON.parse(result)).toMatchObject({ status: "completed", output: "All of it" });
+});
+
+test("server.ts: an error comes as an event", async () => {
+  const model = await startServer(fails(400));
+  const url = await listen(createGuideServer(createLlm({ client: model.client() })));
+  const response = await fetch(url, { method: "POST", body: "Write a guide" });
+  expect(await response.text()).toMatch(/\n\nevent: error\ndata: \{"message":".*400.*"\}\n\n$/);
+});
+
+test("server.ts: the reader who leaves cancels the calls", async () => {
+  const model = await startServer(PLAN, hold);
+  const url = await listen(createGuideServer(createLlm({ client: model.client() })));
+  const leave = new AbortController();
+  const response = fetch(url, { method: "POST", body: "Write a guide", signal: leave.signal });
+  const { gone } = await model.received(2);
+  await response;
+  leave.abort();
+  await gone;
+});
+
+test("server.ts: a reader who leaves in the middle of the request does no harm", async () => {
+  const model = await startServer(PLAN, reply("Part"), reply("Part"), reply("All of it"));
+  const server = createGuideServer(createLlm({ client: model.client() }));
+  const url = await listen(server);
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  const [request] = await Promise.all([
+    once(server, "request").then(([request]) => request),
+    socket.write("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nWrite"),
+  ]);
+  const closed = new Promise((resolve) => request.on("close", resolve));
+  socket.destroy();
+  await closed;
+  const response = await fetch(url, { method: "POST", body: "Write a guide" });
+  expect(await response.text()).toContain("event: result");
+});
+
+test("recording.ts: runs in a project of its own, on a recording made before", CHILD, async () => {
+  const project = await folder();
+  await cp(join(ROOT, "patterns"), join(project, "patterns"), { recursive: true });
+  await symlink(join(ROOT, "node_modules"), join(project, "node_modules"));
+  await writeFile(join(project, "package.json"), '{ "type": "module" }');
+  const [, shown = ""] =
+    /test\/examples\/recording\.ts -->\n```ts\n([\s\S]*?)```/.exec(readme) ?? [];
+  await writeFile(join(project, "primes.test.ts"), shown);
+  const server = await serve(reply("7 × 13. <vote>no</vote>"));
+  const [, question = ""] = /vote\("(.*?)"/.exec(shown) ?? [];
+  {
+    await using recording = await openRecording(join(project, "primes.jsonl"), { mode: "record" });
+    const { llmCall } = createLlm({ client: recordedClient(recording) });
+    await vote(question, { llm: llmCall });
+  }
+  const asked = server.requests.length;
+  const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
+  const { PATH } = process.env;
+  const options = { cwd: project, env: { PATH } };
+  const args = [vitest, "run", "--root", project, "--reporter=json"];
+  const { stdout } = await promisify(execFile)(process.execPath, args, options);
+  const report = JSON.parse(stdout.slice(stdout.indexOf("{")));
+  expect(report).toMatchObject({ numPassedTests: 1, numFailedTests: 0 });
+  expect(server.requests).toHaveLength(asked);
+  const lines = (await readFile(join(project, "primes.jsonl"), "utf8")).trimEnd().split("\n");
+  const paths = lines.slice(1).map((line) => (JSON.parse(line) as TapeLine).path); // JSON has no types
+  expect(paths).toEqual(expect.arrayContaining(["vote/voter[0]", "vote/voter[1]"]));
+});

@@ -1,0 +1,825 @@
+/** The command line: what it replays, calls and records, what it prints, and what it says when it can't. */
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { BudgetError } from "../patterns/errors.ts";
+import { job as section } from "../runners/section.ts";
+import {
+  brief,
+  dollars,
+  duration,
+  type Paint,
+  plainLine,
+  totalsLine,
+  treeLines,
+  wrap,
+} from "../runners/shared/format.ts";
+import {
+  type Call,
+  createTrace,
+  type Node,
+  type Totals,
+  totalsOf,
+} from "../runners/shared/trace.ts";
+import { openView } from "../runners/shared/view.ts";
+import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
+import { type Answer, fails, hold, reply, startServer } from "./shared/server.ts";
+
+const NAMES = ["chain", "route", "section", "vote", "orchestrate", "refine"];
+const RECORDINGS = join(ROOT, "runners/recordings");
+/** Starting Node and tsx takes a second, and more on a busy machine. */
+const CHILD = { timeout: 60_000 };
+
+beforeEach(() => {
+  // Neither a key nor a profile of whoever runs the tests.
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith("ANTHROPIC_")) vi.stubEnv(name, undefined);
+  }
+  vi.stubEnv("ANTHROPIC_CONFIG_DIR", join(ROOT, "no-such-folder"));
+});
+
+afterEach(() => vi.unstubAllEnvs());
+
+/** A server of the test's own in place of the API. */
+async function serve(...answers: [Answer, ...Answer[]]) {
+  const server = await startServer(...answers);
+  vi.stubEnv("ANTHROPIC_BASE_URL", server.url);
+  vi.stubEnv("ANTHROPIC_API_KEY", "none");
+  return server;
+}
+
+const env = (url: string) => ({ ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "none" });
+
+const LABEL = reply("<label>bug</label>");
+const REPORT = reply(
+  "<title>It crashes</title><severity>low</severity><steps>Press it</steps><suspicion>A null</suspicion>",
+);
+/** Costs $0.15 at the default model's price. */
+const DEAR = { usage: { input_tokens: 0, output_tokens: 15_000 } };
+
+interface JsonLine {
+  readonly pattern: string;
+  readonly result: unknown;
+  readonly error?: string;
+  readonly calls: readonly Call[];
+  readonly totals: Totals;
+}
+
+function jsonLines(stdout: string): JsonLine[] {
+  // What JSON holds has no types.
+  return stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as JsonLine);
+}
+
+async function replayed(name: string): Promise<JsonLine> {
+  const { code, stdout, stderr } = await run(["replay", name, "--json"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const [line] = jsonLines(stdout);
+  if (!line) throw new Error("It printed nothing");
+  return line;
+}
+
+/** A copy of a recording, changed. */
+async function edited(name: string, edit: (text: string) => string): Promise<string> {
+  const file = join(await folder(), `${name}.jsonl`);
+  await writeFile(file, edit(await readFile(join(RECORDINGS, `${name}.jsonl`), "utf8")));
+  return file;
+}
+
+// Replay
+
+test.for(NAMES)("replays %s to the end and uses every recorded call", async (name) => {
+  const { code, stdout, stderr } = await run(["replay", name]);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(new RegExp(`^${name}  .+\nreplayed, .+ nothing is spent\n`));
+  expect(stdout).toMatch(/\n\n\d+ calls.*, \$\d\.\d{4}, .*\n\n$/);
+});
+
+test("replays all of them in one go", async () => {
+  const { code, stdout, stderr } = await run(["replay"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const titles = stdout.match(/^\w+(?= {2}.*\nreplayed)/gm);
+  expect(titles).toEqual(NAMES);
+});
+
+test("chain: the gate refuses a text, and the next prompt says why", async () => {
+  const { result, calls } = await replayed("chain");
+  expect(result).toMatchObject({ status: "completed" });
+  expect(calls.map(({ path }) => path)).toEqual(
+    expect.arrayContaining(["chain/notes", "chain/notes#2"]),
+  );
+  const tape = await readFile(join(RECORDINGS, "chain.jsonl"), "utf8");
+  const again = tape.split("\n").find((line) => line.includes('"path":"chain/notes#2"'));
+  expect(again).toMatch(/refused: it has \d+ characters, and the store takes 500/);
+});
+
+test("route: the ticket is a bug, and becomes a report with fields", async () => {
+  const { result } = await replayed("route");
+  const text = expect.stringMatching(/\S/);
+  expect(result).toEqual({
+    route: "bug",
+    fellBack: false,
+    output: { title: text, severity: text, steps: text, suspicion: text },
+  });
+});
+
+test("section: three reviewers work at once, and code counts the lines", async () => {
+  const { result, totals } = await replayed("section");
+  expect(result).toMatchObject({ status: "completed", outputs: { size: expect.any(Number) } });
+  expect(totals.savedMs).toBeGreaterThan(totals.ms);
+});
+
+test("vote: it is decided before all have voted, and the rest is cancelled", async () => {
+  const { result, calls, totals } = await replayed("vote");
+  expect(result).toMatchObject({ status: "decided", threshold: 4 });
+  expect(totals.cancelled).toBeGreaterThan(0);
+  expect(totals.answered + totals.cancelled).toBe(7);
+  expect(calls.filter(({ state }) => state === "cancelled")).toHaveLength(totals.cancelled);
+});
+
+test("orchestrate: a task waits for another, and starts when that is done", async () => {
+  const { result, calls } = await replayed("orchestrate");
+  const { tasks } = result as { tasks: { id: string; needs: string[] }[] }; // JSON has no types
+  const waiting = tasks.findIndex(({ needs }) => needs.length > 0);
+  expect(waiting).toBeGreaterThanOrEqual(0);
+  const callOf = (index: number) =>
+    calls.find(({ path }) => path === `orchestrate/worker[${index}]`);
+  const ends = (tasks[waiting]?.needs ?? []).map((id) => {
+    const { begin = 0, ms = 0 } = callOf(tasks.findIndex((task) => task.id === id)) ?? {};
+    return begin + ms;
+  });
+  expect(callOf(waiting)?.begin).toBe(Math.max(...ends));
+});
+
+test("refine: a draft is sent back, and a later one comes out", async () => {
+  const { result, calls } = await replayed("refine");
+  const paths = calls.map(({ path }) => path);
+  expect(result).toMatchObject({ draft: expect.stringMatching(/\S/) });
+  expect(paths).toEqual(expect.arrayContaining(["refine/round[0]/draft", "refine/round[1]/draft"]));
+});
+
+test("says which recorded calls nobody asked for", async () => {
+  const file = await edited("route", (text) => {
+    const [, , last = ""] = text.split("\n");
+    return text + last.replace('"route/bug"', '"route/later"');
+  });
+  const { code, stderr } = await run(["replay", "route", "--recording", file]);
+  expect([code, stderr]).toEqual([
+    0,
+    "The recording holds calls that nobody asked for: route/later\n",
+  ]);
+});
+
+test("a changed prompt is a failure that shows the change", async () => {
+  const file = await edited("route", (text) => text.replace("Decide which", "Choose which"));
+  const { code, stderr } = await run(["replay", "route", "--recording", file]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^RecordingError: route\/classify has changed since it was recorded: messages\[0\]\.content, line 1:\n {2}recorded: Choose which .*\n {2}now: {6}Decide which .*\n$/,
+  );
+});
+
+test("replays another input against another recording", async () => {
+  const file = await edited("route", (text) => text);
+  const args = ["replay", "route", "Something else", "--recording", file];
+  const { code, stderr } = await run(args);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("route/classify has changed")]);
+});
+
+test("a missing recording and one that isn't one are told in a line", async () => {
+  const missing = join(await folder(), "none.jsonl");
+  const { code, stdout, stderr } = await run(["replay", "route", "--recording", missing]);
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(/^RecordingError: There is no recording at .*none\.jsonl.*\n$/);
+  const other = await edited("route", () => "Hello\n");
+  expect(await run(["replay", "route", "--recording", other])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("line 1: this is not a recording's header"),
+  });
+});
+
+// Commands
+
+test.for<[argv: string[], says: string]>([
+  [["replay", "nope"], 'There is no pattern "nope"; there are chain, route, section, vote, '],
+  [["live"], "Which pattern? npm run live <pattern> "],
+  [
+    ["replay", "route", "my ticket"],
+    'Your own input needs the API: npm run live route "my ticket"',
+  ],
+  [["record", "route", "my ticket"], "Your own input needs the API"],
+  [["live", "route", "my", "ticket"], "One input at a time: put it in quotes"],
+  [["live", "route", "  "], "The input is empty"],
+  [["replay", "--pace", "fast"], '--pace must be a number of at least 0, got "fast"'],
+  [["replay", "--pace=-1"], '--pace must be a number of at least 0, got "-1"'],
+  [["replay", "--pace="], '--pace must be a number of at least 0, got ""'],
+  [["replay", "--pace", "Infinity"], '--pace must be a number of at least 0, got "Infinity"'],
+  [["live", "route", "--pace", "1"], "--pace goes with npm start only"],
+  [["replay", "--pace"], "Option '--pace <value>' argument missing; see npm start -- --help"],
+  [["live", "route", "--budget", "0"], '--budget must be a number above 0, got "0"'],
+  [["live", "route", "--budget", "$1"], '--budget must be a number above 0, got "$1"'],
+  [["replay", "--budget", "1"], "--budget goes with live and record: a replay costs nothing"],
+  [["replay", "--model", "x"], "--model goes with live and record"],
+  [["replay", "--recording", "x.jsonl"], "--recording goes with one pattern"],
+  [["live", "route", "--recording", "x.jsonl"], "--recording goes with one pattern, in npm start"],
+  [["replay", "--transcribed"], "--transcribed goes with record only"],
+  [["replay", "--colour"], "Unknown option '--colour'; see npm start -- --help"],
+  [["watch"], 'Start it with npm start, npm run live or npm run record, not "watch"'],
+])("refuses %j in a line, with exit code 2", async ([argv, says]) => {
+  const { code, stdout, stderr } = await run(argv);
+  expect([code, stdout]).toEqual([2, ""]);
+  expect(stderr.startsWith(says), stderr).toBe(true);
+  expect(stderr).toMatch(/^.+\n$/);
+});
+
+test.for([
+  ["replay", "npm_config_json", "true", "npm start route -- --json"],
+  ["replay", "npm_config_pace", "1", "npm start route -- --pace"],
+  ["live", "npm_config_model", "qwen3", "npm run live route -- --model"],
+  ["record", "npm_config_budget", "true", "npm run record route -- --budget"],
+] as const)("tells that npm kept a flag: %s with %s=%s", async ([mode, name, value, right]) => {
+  const { code, stderr } = await run([mode, "route"], { env: { [name]: value } });
+  expect([code, stderr.trimEnd().endsWith(right)]).toEqual([2, true]);
+});
+
+test("npm itself keeps a flag that stands before --", CHILD, async () => {
+  const options = { cwd: ROOT, env: { PATH: process.env.PATH, HOME: await folder() } };
+  const { code, stderr } = await new Promise<{ code: unknown; stderr: string }>((resolve) => {
+    execFile("npm", ["-s", "start", "route", "--json"], options, (error, _, stderr) =>
+      resolve({ code: error?.code ?? 0, stderr }),
+    );
+  });
+  expect([code, stderr]).toEqual([2, expect.stringContaining("npm start route -- --json\n")]);
+});
+
+test.for([
+  ["replay", "-h"],
+  ["live", "--help"],
+])("prints help for %j", async (argv) => {
+  const { code, stdout, stderr } = await run(argv);
+  expect([code, stderr]).toEqual([0, ""]);
+  for (const name of NAMES) expect(stdout).toContain(name);
+  for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(110);
+});
+
+// JSON
+
+test("prints a line of JSON for each pattern, with result and calls", async () => {
+  const { code, stdout, stderr } = await run(["replay", "--json"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const lines = jsonLines(stdout);
+  expect(lines.map(({ pattern }) => pattern)).toEqual(NAMES);
+  for (const { result, calls, totals } of lines) {
+    expect(result).toBeTypeOf("object");
+    expect(totals.answered + totals.cancelled).toBe(calls.length);
+    expect(calls[0]).toMatchObject({
+      usage: { input_tokens: expect.any(Number) },
+      estimated: true,
+    });
+  }
+});
+
+test("an error in a result has its name and message in JSON", async () => {
+  await serve(reply("<vote>yes</vote>", DEAR));
+  const { code, stdout, stderr } = await run(["live", "vote", "--json", "--budget", "0.2"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const message = expect.stringContaining("The budget of $0.2 has $0.0500 left");
+  const error = { name: "BudgetError", message, path: "vote/voter[1]" };
+  expect(jsonLines(stdout)).toMatchObject([{ result: { status: "budget", error } }]);
+});
+
+test("a failure is a line of JSON too, with the calls until then", async () => {
+  await serve(LABEL, fails(400));
+  const { code, stdout, stderr } = await run(["live", "route", "--json"]);
+  const [line] = jsonLines(stdout);
+  expect(code).toBe(1);
+  expect(line?.calls).toMatchObject([{ state: "ok" }, { state: "failed", path: "route/bug" }]);
+  expect(stderr).toBe(`${line?.error}\n`);
+});
+
+// Live
+
+test("live without a key says in one line what to do", async () => {
+  const { code, stdout, stderr } = await run(["live", "vote"]);
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(/^No API key: set ANTHROPIC_API_KEY .*, or .*: npm start vote\n$/);
+});
+
+test("record without a key leaves no file", async () => {
+  const to = await folder();
+  const { code, stderr } = await run(["record", "vote", "--recording", join(to, "vote.jsonl")]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^No API key: .*\n$/)]);
+  expect(await readdir(to)).toEqual([]);
+});
+
+test("live asks the server at ANTHROPIC_BASE_URL, and prints a line a step", async () => {
+  const server = await serve(LABEL, REPORT);
+  const { code, stdout, stderr } = await run(["live", "route", "The export crashes"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(
+    /^route {2}.*\nlive\nroute\/classify {2}\d+ ms {2}12 in 3 out {2}\$0\.0001 {2}bug\nroute\/bug {2}.*\n\nTITLE\nIt crashes\n/,
+  );
+  expect(stdout).toMatch(/\n\nrouted to bug\n\n2 calls, 24 tokens in, 6 out, \$0\.0001, \d+ ms/);
+  const prompts = server.requests.map(({ body }) => String(body.messages[0]?.content));
+  for (const prompt of prompts) expect(prompt).toContain("The export crashes");
+});
+
+test("--model goes before ANTHROPIC_MODEL, and that before the default", async () => {
+  const server = await serve(LABEL, REPORT);
+  for (const [flags, env] of [
+    [["--model", "one"], { ANTHROPIC_MODEL: "two" }],
+    [[], { ANTHROPIC_MODEL: "two" }],
+    [[], { ANTHROPIC_MODEL: "" }],
+  ] as const) {
+    await run(["live", "route", ...flags], { env });
+  }
+  const models = server.requests.map(({ body }) => body.model);
+  expect(new Set(models)).toEqual(new Set(["one", "two", "claude-sonnet-5-5"]));
+});
+
+test("a model without a known price has no cost, and says so", async () => {
+  await serve(reply("<label>other</label>", { model: "qwen3" }));
+  const { stdout } = await run(["live", "route", "--model", "qwen3"]);
+  expect(stdout).toContain("route/classify");
+  expect(stdout).toContain("$ unknown");
+  expect(stdout).toContain("$0.0000 and 1 of unknown cost");
+});
+
+test.for<[string, Answer, RegExp]>([
+  ["a refused key", fails(401), /^The API refused the key \(401\): check ANTHROPIC_API_KEY/],
+  ["a bad request", fails(400), /^The API answered 400: error 400\n$/],
+  ["an overload", fails(529, { "x-should-retry": "false" }), /^The API answered 529: error 529\n$/],
+  ["a reply that was cut off", reply("yes", { stop_reason: "max_tokens" }), /max_tokens/],
+])("explains %s in one line", async ([, answer, says]) => {
+  await serve(answer);
+  const { code, stderr } = await run(["live", "route"]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(says);
+  expect(stderr).toMatch(/^.+\n$/);
+});
+
+test.for(["127.0.0.1", "localhost"])(
+  "names the reason where nobody listens at %s",
+  async (host) => {
+    const probe = createServer().listen(0);
+    await once(probe, "listening");
+    const address = probe.address();
+    await once(probe.close(), "close");
+    const port = typeof address === "object" ? address?.port : undefined;
+    vi.stubEnv("ANTHROPIC_BASE_URL", `http://${host}:${port}`);
+    vi.stubEnv("ANTHROPIC_API_KEY", "none");
+    const { code, stderr } = await run(["live", "route"]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^No connection to the API \(.*ECONNREFUSED.*\): check the network .*\n$/,
+    );
+  },
+);
+
+test("when the budget ends it says so, and what was spent", async () => {
+  await serve(reply("<vote>yes</vote>", DEAR));
+  const { code, stdout, stderr } = await run(["live", "vote", "--budget", "0.2"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toContain("yes: 1 (4 needed, 6 not started)\n\nbudget\n");
+  expect(stdout).toContain("\nbudget: $0.1500 spent\n");
+});
+
+test("a budget too small for the first call is a failure that says how small", async () => {
+  const server = await serve(hold);
+  const { code, stderr } = await run(["live", "route", "--budget", "0.001"]);
+  expect([code, server.requests.length]).toEqual([1, 0]);
+  expect(stderr).toMatch(/^BudgetError: .*The budget of \$0\.001 has .* may cost \$0\.16\d\d\n$/);
+});
+
+test("a dollar budget for a model without a price is refused before a call", async () => {
+  const server = await serve(hold);
+  const { code, stderr } = await run(["live", "route", "--budget", "1", "--model", "qwen3"]);
+  expect([code, server.requests.length]).toEqual([1, 0]);
+  expect(stderr).toMatch(/^RangeError: A budget in dollars needs the price of "qwen3"/);
+});
+
+// Recording
+
+test("records beside the old file, and puts the new one in its place at the end", async () => {
+  const file = await edited("route", (text) => text);
+  const before = await readFile(file, "utf8");
+  const seen: [string, boolean][] = [];
+  const look = (answer: Answer): Answer => {
+    return async (exchange) => {
+      seen.push([await readFile(file, "utf8"), existsSync(`${file}.partial`)]);
+      answer(exchange);
+    };
+  };
+  await serve(look(LABEL), look(REPORT));
+  const { code, stdout, stderr } = await run(["record", "route", "--recording", file]);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(/^route {2}.*\nrecording\n/);
+  expect(seen).toEqual([
+    [before, true],
+    [before, true],
+  ]);
+  expect(existsSync(`${file}.partial`)).toBe(false);
+  const [header, ...lines] = (await readFile(file, "utf8")).trimEnd().split("\n");
+  expect(JSON.parse(header ?? "")).toMatchObject({ origin: "api", model: "claude-sonnet-5-5" });
+  expect(lines.map((line) => JSON.parse(line).path)).toEqual(["route/classify", "route/bug"]);
+  expect(await run(["replay", "route", "--recording", file])).toMatchObject({
+    code: 0,
+    stderr: "",
+  });
+});
+
+test("a recording that breaks off keeps the old one, and is gone on with without asking again", async () => {
+  const file = await edited("route", (text) => text);
+  const before = await readFile(file, "utf8");
+  const server = await serve(LABEL, fails(400), REPORT);
+  const args = ["record", "route", "--recording", file];
+  expect(await run(args)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^.*400.*\n$/) });
+  expect(await readFile(file, "utf8")).toBe(before);
+  expect(existsSync(`${file}.partial`)).toBe(true);
+
+  expect(await run(args)).toMatchObject({ code: 0, stderr: "" });
+  const asked = server.requests.map(({ body }) => String(body.messages[0]?.content).slice(0, 6));
+  expect(asked).toEqual(["Decide", "Make a", "Make a"]);
+  expect(existsSync(`${file}.partial`)).toBe(false);
+  expect(await run(["replay", "route", "--recording", file])).toMatchObject({
+    code: 0,
+    stderr: "",
+  });
+});
+
+test.for([["--model", "claude-opus-5-5"], ["--transcribed"]])(
+  "a broken recording isn't gone on with under %j",
+  async (flags) => {
+    const file = join(await folder(), "route.jsonl");
+    const server = await serve(LABEL, fails(400));
+    const args = ["record", "route", "--recording", file];
+    await run(args);
+    const { code, stderr } = await run([...args, ...flags]);
+    expect([code, server.requests.length]).toEqual([1, 2]);
+    expect(stderr).toMatch(/^RecordingError: The broken recording was begun with .*\n$/);
+  },
+);
+
+test("--transcribed says in the header that the replies aren't from the API", async () => {
+  const file = join(await folder(), "route.jsonl");
+  await serve(LABEL, REPORT);
+  await run(["record", "route", "--recording", file, "--transcribed"]);
+  expect(await readFile(file, "utf8")).toMatch(/^\{"version":1,"origin":"transcribed",/);
+  const { stdout } = await run(["replay", "route", "--recording", file]);
+  expect(stdout).toContain("times and token counts are estimates");
+  expect(stdout).toContain("route/classify  ~550 ms");
+});
+
+test("a replay of a recording from the API says so, with measured times", async () => {
+  const file = join(await folder(), "route.jsonl");
+  await serve(LABEL, REPORT);
+  await run(["record", "route", "--recording", file]);
+  const { stdout } = await run(["replay", "route", "--recording", file]);
+  expect(stdout).toMatch(
+    /\nreplayed, recorded from the API on \d{4}-\d\d-\d\d; nothing is spent\n/,
+  );
+  expect(stdout).not.toContain("~");
+});
+
+// What the recordings hold
+
+const recordings = await Promise.all(
+  NAMES.map(async (name) => ({
+    name,
+    text: await readFile(join(RECORDINGS, `${name}.jsonl`), "utf8"),
+  })),
+);
+
+test("there is a recording of each pattern, and nothing else", async () => {
+  const files = await readdir(RECORDINGS);
+  expect(files.toSorted()).toEqual(NAMES.map((name) => `${name}.jsonl`).toSorted());
+});
+
+test.for(recordings)("the recording of $name holds calls and nothing more", ({ text }) => {
+  const [header, ...lines] = text.trimEnd().split("\n");
+  const date = expect.stringMatching(/^\d{4}-\d\d-\d\dT/);
+  const model = "claude-sonnet-5-5";
+  expect(JSON.parse(header ?? "")).toEqual({
+    version: 1,
+    origin: "transcribed",
+    model,
+    concurrency: 8,
+    date,
+  });
+  for (const line of lines) {
+    const { path, begin, ms, outcome, request, reply, ...rest } = JSON.parse(line);
+    expect(rest, path).toEqual({});
+    expect([typeof begin, typeof ms]).toEqual(["number", "number"]);
+    const { messages, ...params } = request.body;
+    expect(params).toEqual({ max_tokens: 16_000, model });
+    expect(request).toEqual({ endpoint: "/v1/messages", body: request.body });
+    expect(messages).toHaveLength(1);
+    if (outcome === "cancelled") continue;
+    expect(reply.headers).toEqual({ "content-type": expect.stringMatching(/^application\/json/) });
+    expect([outcome, reply.status, Object.keys(reply.body)]).toEqual(["replied", 200, ["json"]]);
+    expect(reply.body.json).toMatchObject({ type: "message", model, stop_reason: "end_turn" });
+  }
+});
+
+test.for(recordings)("the recording of $name tells nothing of where it was made", (recording) => {
+  const found = recording.text.match(
+    /\b(helper|session|sandbox)\b|\/(tmp|work|root|home)\b|sk-ant|x-api-key|authorization: |bearer |127\.0\.0\.1|localhost/gi,
+  );
+  // The diff under review writes to /tmp, and its reviewers speak of it.
+  const own = recording.name === "section" && section.input.includes("/tmp") ? "/tmp" : "";
+  expect((found ?? []).filter((word) => word !== own)).toEqual([]);
+});
+
+// The look
+
+const ESCAPE = "\u001b";
+
+test("what is piped, or shown on a dumb terminal, holds no escape sequences", async () => {
+  const piped = await run(["replay", "vote"]);
+  const dumb = await run(["replay", "vote"], { columns: 80, env: { TERM: "dumb" } });
+  for (const { stdout } of [piped, dumb]) expect(stdout).not.toContain(ESCAPE);
+});
+
+test("NO_COLOR takes the colours away, and leaves the live tree", async () => {
+  const colours = new RegExp(`${ESCAPE}\\[[\\d;]*m`);
+  const { stdout } = await run(["replay", "vote"], { columns: 80 });
+  expect(stdout).toMatch(colours);
+  const plain = await run(["replay", "vote"], { columns: 80, env: { NO_COLOR: "1" } });
+  expect(plain.stdout).not.toMatch(colours);
+  expect(plain.stdout).toContain("⊘ vote/voter[6]");
+});
+
+test.for([40, 60, 110])("no line is longer than a terminal of %i columns", async (columns) => {
+  const { code, stdout, stderr } = await run(["replay"], { columns });
+  expect([code, stderr]).toEqual([0, ""]);
+  // Between two moves of the cursor, everything is on one line.
+  const pieces = stdout.split(new RegExp(`\n|${ESCAPE}\\[\\d*[A-K]`));
+  const long = pieces.map(stripVTControlCharacters).filter((line) => line.length > columns);
+  expect(long).toEqual([]);
+  for (const name of NAMES) expect(stripVTControlCharacters(stdout)).toContain(`✓ ${name}`);
+});
+
+test("the live tree shows calls in flight, and at the end how each ended", async () => {
+  const { stdout } = await run(["replay", "vote"], { columns: 110, env: { NO_COLOR: "1" } });
+  const flying = stdout.indexOf("… vote/voter[0]");
+  const ended = stdout.lastIndexOf("✓ vote/voter[0]");
+  expect(flying).toBeGreaterThan(0);
+  expect(ended).toBeGreaterThan(flying);
+});
+
+test("on a failure the tree shows how far it came, and stderr why it ended", async () => {
+  await serve(LABEL, fails(400));
+  const { code, stdout, stderr } = await run(["live", "route"], {
+    columns: 110,
+    env: { NO_COLOR: "1" },
+  });
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^.*error 400.*\n$/)]);
+  expect(stdout).toMatch(/└─ ✗ route\/bug .*The API answered 400: error 400/);
+  expect(stdout).not.toContain("undefined");
+  expect(stdout).toMatch(/\n1 call \(and 1 failed\), 12 tokens in, 3 out, /);
+});
+
+test("control characters from a reply don't reach the tree", () => {
+  const [stdout, stderr] = [new Kept(60), new Kept(60)];
+  const place = { env: { NO_COLOR: "1" }, output: { stdout, stderr } };
+  const view = openView({ name: "a", title: "b", mode: "live", json: false }, place);
+  view.onEvent({ type: "start", kind: "step", path: "a", at: 0 });
+  view.onEvent({ type: "start", kind: "step", path: "a/b", at: 0 });
+  const value = `red${ESCAPE}[31m\u0007\nalert`;
+  view.onEvent({ type: "end", kind: "step", path: "a/b", at: 0, outcome: "ok", ms: 1, value });
+  view.end({ result: value, words: "", budget: undefined, unused: [] });
+  expect(stdout.text).not.toContain(`${ESCAPE}[31m`);
+});
+
+// Formatting
+
+test.for([
+  [0, "0 ms"],
+  [812.4, "812 ms"],
+  [999.4, "999 ms"],
+  [999.6, "1.0 s"],
+  [1_940, "1.9 s"],
+  [59_949, "59.9 s"],
+  [59_960, "1 min 0 s"],
+  [125_000, "2 min 5 s"],
+  [119_600, "2 min 0 s"],
+  [3_600_000, "60 min 0 s"],
+] as const)("%d ms are %s", ([ms, text]) => {
+  expect(duration(ms)).toBe(text);
+  expect(duration(ms, true)).toBe(`~${text}`);
+});
+
+test.for([
+  [0, "$0.0000"],
+  [0.00005, "$0.0001"],
+  [0.0871, "$0.0871"],
+  [12.5, "$12.5000"],
+] as const)("%d dollars are %s", ([usd, text]) => {
+  expect(dollars(usd)).toBe(text);
+});
+
+test.for<[unknown, string]>([
+  [true, "passed"],
+  [false, "false"],
+  [undefined, ""],
+  [21, "21"],
+  ["two\n  lines ", "two lines"],
+  [{ label: "bug", name: "bug" }, "bug"],
+  [{ label: "bog", name: undefined }, "unknown label: bog"],
+  [{ status: "voted", answer: "yes" }, "yes"],
+  [{ evaluation: "PASS", score: 9, feedback: "" }, "PASS, 9 of 10"],
+  [{ output: "a\nb", verdict: true }, "a b"],
+  [{ tasks: [1, 2], problem: undefined }, "2 tasks"],
+  [{ tasks: [], problem: "it has no <task>" }, "it has no <task>"],
+  [{ status: "completed", output: "…" }, "completed"],
+  [{ title: "It\ncrashes" }, '{"title":"It\\ncrashes"}'],
+])("a step that ended with %j shows as %j", ([value, text]) => {
+  expect(brief(value)).toBe(text);
+});
+
+test.for([
+  ["short", 10, "short"],
+  ["one two three", 7, "one two\nthree"],
+  ["one two three", 8, "one two\nthree"],
+  ["abcdefghij", 4, "abcd\nefgh\nij"],
+  ["  - indented text", 12, "  - indented\ntext"],
+  ["exact fit", 9, "exact fit"],
+  ["blanks at the end   \nstay out", 17, "blanks at the end\nstay out"],
+  ["a\n\nb", 1, "a\n\nb"],
+  ["", 40, ""],
+] as const)("%j in %i columns is %j", ([text, columns, wrapped]) => {
+  expect(wrap(text, columns)).toBe(wrapped);
+});
+
+const CALL: Call = {
+  path: "p",
+  state: "ok",
+  begin: 0,
+  ms: 1_500,
+  estimated: false,
+  model: "claude-sonnet-5-5",
+  usage: { input_tokens: 1_000, output_tokens: 20 },
+  usd: 0.0022,
+};
+const { usage: _, usd: __, ...UNANSWERED } = CALL;
+
+const TOTALS: Totals = {
+  answered: 4,
+  failed: 0,
+  cancelled: 0,
+  tokensIn: 1_512,
+  tokensOut: 664,
+  usd: 0.0097,
+  unpriced: 0,
+  ms: 13_100,
+  savedMs: 0,
+  estimated: false,
+};
+
+test.for<[Partial<Totals>, string]>([
+  [{}, "4 calls, 1,512 tokens in, 664 out, $0.0097, 13.1 s"],
+  [{ answered: 1 }, "1 call, 1,512 tokens in, 664 out, $0.0097, 13.1 s"],
+  [{ failed: 1, cancelled: 2 }, "4 calls (and 1 failed, 2 cancelled), 1,512 tokens in, 664 out, "],
+  [{ unpriced: 2 }, "$0.0097 and 2 of unknown cost, 13.1 s"],
+  [{ savedMs: 49 }, "$0.0097, 13.1 s"],
+  [{ savedMs: 7_000, estimated: true }, ", ~13.1 s, ~7.0 s saved by running at once"],
+])("sums up %j", ([some, text]) => {
+  expect(totalsLine({ ...TOTALS, ...some })).toContain(text);
+});
+
+test("what running at once has saved leaves out the calls that were cancelled", () => {
+  const side = { ...CALL, begin: 200, ms: 1_000 };
+  const { ms, savedMs } = totalsOf([CALL, side, { ...side, ms: 1_300, state: "cancelled" }]);
+  expect([ms, savedMs]).toEqual([1_500, 1_000]);
+});
+
+test("the calls after a broken recording come after those before", () => {
+  const { onEvent, calls } = createTrace();
+  const at = Date.now();
+  const model = "claude-sonnet-5-5";
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const call = { kind: "call", at, outcome: "ok", model, usage } as const;
+  const recorded = { begin: 100, ms: 2_000, estimated: true };
+  onEvent({ type: "start", kind: "call", path: "a", at });
+  onEvent({ type: "end", path: "a", ms: 1, ...call, notes: { recorded } });
+  onEvent({ type: "start", kind: "call", path: "b", at });
+  onEvent({ type: "end", path: "b", ms: 300, ...call });
+  expect(calls()[1]?.begin).toBeGreaterThanOrEqual(2_100);
+  expect(totalsOf(calls()).savedMs).toBe(0);
+});
+
+const BARE: Paint = (_, text) => text;
+
+function node(path: string, rest: Partial<Node> = {}): Node {
+  return { path, depth: path.split("/").length - 1, state: "ok", calls: [], ...rest };
+}
+
+const TREE = [
+  node("run"),
+  node("run/first", { calls: [CALL], value: "done\nwell" }),
+  node("run/first/gate", { value: true }),
+  node("run/second", {
+    state: "failed",
+    calls: [{ ...UNANSWERED, state: "failed" }],
+    error: new BudgetError("no money left"),
+  }),
+  node("run/third", { state: "in flight", calls: [{ ...UNANSWERED, state: "in flight", ms: 0 }] }),
+  node("run/fourth", {
+    state: "cancelled",
+    calls: [{ ...UNANSWERED, state: "cancelled", sent: true }],
+  }),
+];
+
+test("a tree has a line a step, with figures in columns", () => {
+  expect(treeLines(TREE, { paint: BARE, columns: 100, now: 400 })).toEqual([
+    "✓ run",
+    "├─ ✓ run/first           1.5 s  1,000 in 20 out  $0.0022  done well",
+    "│  └─ ✓ run/first/gate                                    passed",
+    "├─ ✗ run/second          1.5 s                            no money left",
+    "├─ … run/third          400 ms",
+    "└─ ⊘ run/fourth          1.5 s                            cancelled, may be billed",
+  ]);
+});
+
+test.for<[number, string[]]>([
+  [70, ["├─ ✓ first     1.5 s  1,000 in 20 out  $0.0022  done well", "├─ … third    400 ms"]],
+  [56, ["├─ ✓ first     1.5 s  $0.0022  done well", "├─ … third    400 ms"]],
+  [40, ["├─ ✓ first     1.5 s  done well", "├─ … third    400 ms"]],
+  [24, ["├─ ✓ first     1.5 s", "├─ … third    400 ms"]],
+  [12, ["├─ ✓ first", "├─ … third"]],
+  [9, ["├─ ✓ fir…", "├─ … thi…"]],
+])("in %i columns the tree leaves out what has no room", ([columns, [first, third]]) => {
+  const lines = treeLines(TREE, { paint: BARE, columns, now: 400 });
+  expect([lines[1], lines[4]]).toEqual([first, third]);
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
+});
+
+test("a text that is cut ends in an ellipsis, and never inside a character", () => {
+  const long = node("a", { value: "😀".repeat(60) });
+  const line = plainLine(long);
+  expect(line).toMatch(/^a {2}(😀)+…$/u);
+});
+
+test("a plain line has path, time, tokens, cost and what came of it", () => {
+  const line = plainLine(node("run/first", { calls: [CALL], value: "done" }));
+  expect(line).toBe("run/first  1.5 s  1,000 in 20 out  $0.0022  done");
+});
+
+// As a process
+
+test("Ctrl-C cancels the calls in flight, and says what was spent", CHILD, async () => {
+  const { url, requests, received } = await startServer(hold);
+  const child = start(["live", "vote"], env(url));
+  await received(7);
+  // npm and tsx pass it on, so that one Ctrl-C comes more than once.
+  child.kill("SIGINT");
+  await requests[0]?.gone;
+  child.kill("SIGINT");
+  await Promise.all(requests.map(({ gone }) => gone));
+  expect(await child.ended).toEqual({ code: 130, signal: null });
+  expect(child.stderr()).toBe("Stopped\n");
+  expect(child.stdout()).toMatch(/0 calls \(and 7 cancelled\), 0 tokens in, 0 out, \$0\.0000, /);
+});
+
+test("Ctrl-C ends a replay that takes its time", CHILD, async () => {
+  const child = start(["replay", "--pace", "1"]);
+  await child.printed("nothing is spent\n");
+  child.kill("SIGINT");
+  expect(await child.ended).toEqual({ code: 130, signal: null });
+  expect(child.stderr()).toBe("Stopped\n");
+  expect(child.stdout()).toContain("1 cancelled");
+  expect(child.stdout()).not.toContain("route");
+});
+
+test("a reader that has seen enough ends it quietly", CHILD, async () => {
+  const child = start(["replay"]);
+  await child.printed("chain");
+  child.stopReading();
+  expect(await child.ended).toEqual({ code: 0, signal: null });
+  expect(child.stderr()).toBe("");
+});
+
+test("the process ends with the exit code of the command", CHILD, async () => {
+  const ended = await Promise.all(
+    [
+      ["replay", "route"],
+      ["replay", "nope"],
+      ["live", "route"],
+    ].map(async (argv) => {
+      const child = start(argv, { HOME: ROOT });
+      return [(await child.ended).code, child.stderr().split(":")[0]];
+    }),
+  );
+  expect(ended).toEqual([
+    [0, ""],
+    [2, expect.stringContaining("There is no pattern")],
+    [1, "No API key"],
+  ]);
+});

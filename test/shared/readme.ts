@@ -1,0 +1,67 @@
+/**
+ * Fills the README with what it shows: files, outputs and numbers of lines. Nothing in it is a copy.
+ *
+ *     npm run readme    writes it; test/readme.test.ts checks that there was nothing to write
+ */
+import { execFile } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const ROOT = new URL("../../", import.meta.url);
+export const README = new URL("README.md", ROOT);
+
+/** The text with everything that is shown in it put in anew. */
+export async function fillIn(text: string): Promise<string> {
+  let filled = await replaceEach(text, FILE, async ([, file = "", language = ""]) => {
+    const source = await readFile(new URL(file, ROOT), "utf8");
+    const shown = source.trimEnd().replaceAll("../../patterns/", "./patterns/");
+    return `<!-- file: ${file} -->\n\`\`\`${language}\n${shown}\n\`\`\``;
+  });
+  filled = await replaceEach(filled, OUTPUT, async ([, command = ""]) => {
+    return `<!-- output: ${command} -->\n\`\`\`\n${await outputOf(command)}\n\`\`\``;
+  });
+  return replaceEach(filled, ROW, async ([, link = "", file = ""]) => {
+    return `${link} | ${linesOfCode(await readFile(new URL(file, ROOT), "utf8"))} |`;
+  });
+}
+
+const FILE = /<!-- file: (\S+) -->\n```(\w*)\n[\s\S]*?```/g;
+const OUTPUT = /<!-- output: (.+?) -->\n```\n[\s\S]*?```/g;
+/** A row of the table: the link to a module, and its number of lines. */
+const ROW = /(\[\w+\.ts\]\((patterns\/\w+\.ts)\)) \| \d+ \|/g;
+
+/** Lines that are neither blank nor comment. */
+export function linesOfCode(source: string): number {
+  return source.split("\n").filter((line) => !/^\s*($|\/\/|\/?\*)/.test(line)).length;
+}
+
+/** What `npm start …` prints into a pipe. */
+async function outputOf(command: string): Promise<string> {
+  const [, ...args] = command.split(" ");
+  const start = fileURLToPath(new URL("runners/shared/start.ts", ROOT));
+  const mode = args.shift() === "start" ? "replay" : "";
+  const node = ["--import", "tsx", start, mode, ...args];
+  const { stdout } = await promisify(execFile)(process.execPath, node, {
+    cwd: fileURLToPath(ROOT),
+  });
+  return stdout.trimEnd();
+}
+
+async function replaceEach(
+  text: string,
+  pattern: RegExp,
+  make: (match: RegExpMatchArray) => Promise<string>,
+): Promise<string> {
+  let result = "";
+  let end = 0;
+  for (const match of text.matchAll(pattern)) {
+    result += text.slice(end, match.index) + (await make(match));
+    end = match.index + match[0].length;
+  }
+  return result + text.slice(end);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await writeFile(README, await fillIn(await readFile(README, "utf8")));
+}
