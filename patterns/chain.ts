@@ -1,5 +1,5 @@
 /**
- * Runs steps in a row, each on what the one before gave, with a gate in code between stations.
+ * Runs steps in a row, each on what the one before gave, with a gate in code after each.
  *
  *     input ─► draft ─► gate ─► translate ─► gate ─► output
  *                ▲       │ no
@@ -15,11 +15,11 @@
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
  */
 
-import { BudgetError, checkCount, checkText } from "./errors.ts";
-import { type Context, type PatternOptions, under } from "./llm-call.ts";
-import { checkName, step } from "./step.ts";
+import { BudgetError, checkCount, checkFunction, checkText } from "./errors.ts";
+import { type Context, type PatternOptions, withSignal } from "./llm-call.ts";
+import { checkName, runPattern, step } from "./step.ts";
 
-/** One station of the chain: text in, text out. */
+/** One step of the chain: text in, text out. */
 export interface ChainStep<Name extends string = string> {
   /** Its name on the path and in the outputs, unique in the chain. */
   readonly name: Name;
@@ -72,8 +72,8 @@ export type ChainResult<Name extends string> =
 /**
  * Runs the steps in order on `input`.
  *
- * @throws {TypeError} The input is empty, there are no steps, a name is bad or repeated, or a gate
- *   gives neither `true` nor a reason.
+ * @throws {TypeError} The input is empty, there are no steps, or a step is badly made; later, a step
+ *   that gives no text, or a gate that gives neither `true` nor a reason.
  * @throws {RangeError} `retries` is not a whole number of at least 0.
  *
  * @example
@@ -89,21 +89,21 @@ export async function chain<const Name extends string>(
   input: string,
   options: ChainOptions<Name>,
 ): Promise<ChainResult<Name>> {
-  const { steps, signal } = options;
+  const { steps = [], signal } = options;
   checkText("input", input);
   checkSteps(steps);
-  const llm = under(signal, options.llm);
+  const llm = withSignal(signal, options.llm);
   const done = new Map<Name, string>();
 
   const runAll = async (): Promise<ChainResult<Name>> => {
     let text = input;
-    for (const station of steps) {
-      const { name, retries = 0 } = station;
+    for (const current of steps) {
+      const { name, retries = 0 } = current;
       let rejected: ChainContext["rejected"];
       try {
         for (let attempt = 0; attempt <= retries; attempt += 1) {
           const { output, verdict } = await step(name, () =>
-            runAndJudge(station, text, { llm, signal, rejected }),
+            runAndJudge(current, text, { llm, signal, rejected }),
           );
           rejected = verdict === true ? undefined : { output, reason: verdict };
           if (rejected) continue;
@@ -119,7 +119,7 @@ export async function chain<const Name extends string>(
     }
     return { status: "completed", output: text, outputs: partly(done) as Record<Name, string> };
   };
-  return step("chain", () => runAll().finally(() => signal?.throwIfAborted()), signal);
+  return runPattern("chain", runAll, signal);
 }
 
 function partly<Name extends string>(done: ReadonlyMap<Name, string>) {
@@ -129,6 +129,7 @@ function partly<Name extends string>(done: ReadonlyMap<Name, string>) {
 
 async function runAndJudge({ name, run, gate }: ChainStep, input: string, context: ChainContext) {
   const output = await run(input, context);
+  checkText(`output of "${name}"`, output);
   if (!gate) return { output, verdict: true as const };
   const verdict = await step("gate", () => gate(output));
   if (verdict !== true && !(typeof verdict === "string" && verdict)) {
@@ -141,8 +142,10 @@ async function runAndJudge({ name, run, gate }: ChainStep, input: string, contex
 function checkSteps(steps: readonly ChainStep[]): void {
   if (steps.length === 0) throw new TypeError("A chain needs at least one step, got none");
   const names = new Set<string>();
-  for (const { name, retries = 0 } of steps) {
+  for (const { name, run, gate, retries = 0 } of steps) {
     checkName(name);
+    checkFunction(`run of "${name}"`, run);
+    checkFunction(`gate of "${name}"`, gate, true);
     if (names.has(name))
       throw new TypeError(`A chain's steps need names of their own, got two "${name}"`);
     names.add(name);

@@ -4,8 +4,9 @@
  *     usage = input + cache writes + cache reads + output     each class at its model's own price
  *
  * The API counts the four apart: `input_tokens` holds neither cache class. What isn't known is never
- * guessed: a model that isn't in the table, a class without a price, a tier or a server tool that is
- * billed otherwise make the cost `undefined`, not 0 and not another model's.
+ * guessed: a model that isn't in the table, a class without a price, a reply without its counts, a
+ * tier or a server tool that is billed otherwise make the cost `undefined`, not 0 and not another
+ * model's. `unboundedPart` says the same of a request, before it is sent.
  *
  * Copy along: step.ts
  */
@@ -85,7 +86,10 @@ export function priceOf(model: string, prices: Prices = PRICES): Price | undefin
  */
 export function costOf(model: string, usage: Billed, prices: Prices = PRICES): number | undefined {
   const price = priceOf(model, prices);
-  if (!price || !isStandard(usage)) return undefined;
+  const { input_tokens: input, output_tokens: output } = usage;
+  // Whatever the types say, a server may leave them out, and null times a price is 0.
+  const isCounted = Number.isFinite(input) && Number.isFinite(output);
+  if (!price || !isCounted || !isStandard(usage)) return undefined;
   const written = usage.cache_creation_input_tokens ?? 0;
   const { ephemeral_5m_input_tokens = 0, ephemeral_1h_input_tokens: written1h = 0 } =
     usage.cache_creation ?? {};
@@ -93,11 +97,11 @@ export function costOf(model: string, usage: Billed, prices: Prices = PRICES): n
   const read = usage.cache_read_input_tokens ?? 0;
   if (read > 0 && price.cacheRead === undefined) return undefined;
   const perMillion =
-    usage.input_tokens * price.input +
+    input * price.input +
     written5m * price.input * CACHE_WRITE["5m"] +
     written1h * price.input * CACHE_WRITE["1h"] +
     read * (price.cacheRead ?? 0) +
-    usage.output_tokens * price.output;
+    output * price.output;
   return Number.isFinite(perMillion) ? perMillion / 1_000_000 : undefined;
 }
 
@@ -112,4 +116,67 @@ function isStandard(usage: Billed): boolean {
     (speed ?? "standard") === "standard" &&
     ["global", "not_available"].includes(inference_geo ?? "global")
   );
+}
+
+/**
+ * What keeps a request's cost from being bounded by its bytes and `max_tokens` at the model's prices,
+ * or `undefined` where nothing does. A parameter that isn't known here is such a part too.
+ *
+ * @example
+ * unboundedPart({ model: "claude-opus-5-5", max_tokens: 9, speed: "fast" }); // "a speed other than standard"
+ */
+export function unboundedPart(request: object): string | undefined {
+  const parameters: [string, unknown][] = Object.entries(request);
+  for (const [name, value] of parameters) {
+    if (value === undefined || value === null || BOUNDED.has(name)) continue;
+    const [what, isBounded] = BOUNDED_IF.get(name) ?? [`the parameter ${name}`];
+    if (!isBounded?.(value)) return what;
+  }
+  return undefined;
+}
+
+/** Parameters that make a request cost no more than their bytes, whatever they say. */
+const BOUNDED: ReadonlySet<string> = new Set(
+  (
+    "model max_tokens stream betas billing_policy cache_control diagnostics fallback_credit_token " +
+    "metadata output_config output_format stop_sequences temperature thinking tool_choice top_k " +
+    "top_p user_profile_id workspace_id"
+  ).split(" "),
+);
+
+/** Parameters that do for some values, and what the others are called. */
+const BOUNDED_IF: ReadonlyMap<string, readonly [string, (value: unknown) => boolean]> = new Map([
+  ["messages", ["a file or a URL in messages", isInline]],
+  ["system", ["a file or a URL in system", isInline]],
+  ["tools", ["a tool of the API's own in tools", (tools) => listOf(tools).every(isCustom)]],
+  ["speed", ["a speed other than standard", (speed) => speed === "standard"]],
+  ["service_tier", ["another service_tier", (tier) => tier === "auto" || tier === "standard_only"]],
+  ["inference_geo", ["an inference_geo other than global", (geo) => geo === "global"]],
+]);
+
+/** What messages, blocks and tools are made of, as far as it matters here. */
+interface Part {
+  readonly type?: unknown;
+  readonly content?: unknown;
+  readonly source?: Part | null;
+}
+
+/** Blocks and sources whose content the API gets from somewhere else. */
+const ELSEWHERE: ReadonlySet<unknown> = new Set(["url", "file", "container_upload"]);
+
+/** Whether all that is sent is in the request itself, in tool results and documents too. */
+function isInline(parts: unknown): boolean {
+  return listOf(parts).every((part) => {
+    const { type, content, source } = part ?? {};
+    const isElsewhere = [type, source?.type].some((kind) => ELSEWHERE.has(kind));
+    return !isElsewhere && isInline(content) && isInline(source?.content);
+  });
+}
+
+function isCustom(tool: Part | null): boolean {
+  return (tool?.type ?? "custom") === "custom";
+}
+
+function listOf(value: unknown): readonly (Part | null)[] {
+  return Array.isArray(value) ? value : [];
 }

@@ -9,6 +9,7 @@
  * with the signal's reason; and a `HaltError`, a call that was never made, because the budget ended or
  * a recording doesn't match.
  */
+import { inspect } from "node:util";
 import { currentPath } from "./step.ts";
 
 /** A reply that can't be used: refused, cut off, empty, a tag missing, a label unknown, … */
@@ -63,9 +64,15 @@ export class RecordingError extends HaltError {
 /** Throws a `TypeError` unless `text` is a string with something in it. */
 export function checkText(name: string, text: string): void {
   if (typeof text === "string" && text.trim() !== "") return;
-  throw new TypeError(
-    `The ${name} must be a text with something in it, got ${JSON.stringify(text)}`,
-  );
+  throw new TypeError(`The ${name} must be a text with something in it, got ${shown(text)}`);
+}
+
+/** Throws a `TypeError` unless `prompt` is a string with something in it, or a list of blocks. */
+export function checkPrompt(prompt: string | readonly unknown[]): void {
+  if (Array.isArray(prompt) && prompt.length > 0) return;
+  if (typeof prompt === "string" && prompt.trim() !== "") return;
+  const rule = "a text with something in it, or a list of content blocks";
+  throw new TypeError(`The prompt must be ${rule}, got ${shown(prompt)}`);
 }
 
 /** Throws a `RangeError` unless `value` is a whole number from `least` to `most`. */
@@ -77,5 +84,16 @@ export function checkCount(
 ): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
   const range = most === Infinity ? `of at least ${least}` : `from ${least} to ${most}`;
-  throw new RangeError(`${name} must be a whole number ${range}, got ${value}`);
+  throw new RangeError(`${name} must be a whole number ${range}, got ${shown(value)}`);
+}
+
+/** A value as an error shows it, so that `"4"` can be told from `4`. */
+export function shown(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value) : inspect(value, { depth: 1 });
+}
+
+/** Throws a `TypeError` unless `value` is a function, or may be left out and is. */
+export function checkFunction(name: string, value: unknown, optional = false): void {
+  if (typeof value === "function" || (optional && value === undefined)) return;
+  throw new TypeError(`${name} must be a function, got ${JSON.stringify(value) ?? String(value)}`);
 }

@@ -24,9 +24,9 @@ import type {
   MessageCreateParamsNonStreaming,
   MessageParam,
 } from "@anthropic-ai/sdk/resources/messages";
-import { checkStopReason, textOf } from "./door/reply.ts";
+import { asMessage, checkStopReason, textOf } from "./door/reply.ts";
 import { createSlots, type MessagesClient, request, type Slots } from "./door/send.ts";
-import { checkCount, checkText } from "./errors.ts";
+import { checkCount, checkPrompt } from "./errors.ts";
 import { follow } from "./fan-out.ts";
 import { callStep, reportCall } from "./step.ts";
 
@@ -36,7 +36,8 @@ export interface CallOptions {
   readonly name?: string | undefined;
   /** Cancels the call, also while it waits; it then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Gets the text as it comes, provisional until the call has ended. Makes the call a stream. */
+  /** Gets the text as it comes, provisional until the call has ended. Makes the call a stream. It is
+   * called synchronously, and what it returns is ignored: a promise that rejects is not the call's. */
   readonly onText?: ((text: string) => void) | undefined;
 }
 
@@ -47,7 +48,7 @@ export type Params = MessageCreateParamsNonStreaming &
 type Partly<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
 /** The API's parameters without the messages, all optional. Default model `claude-sonnet-5-5`,
- * default `max_tokens` 16,000. */
+ * default `max_tokens` 16,000; 0, which only fills the cache, is for `llmMessage`. */
 export type LlmParams = Partly<Omit<Params, "messages" | "stream">>;
 
 /** One prompt in, the reply's text out. */
@@ -137,25 +138,31 @@ function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesCl
   const { client, concurrency: _, idleMs = IDLE_MS, layers = [], ...defaults } = options;
   checkCount("idleMs", idleMs, 1, MAX_TIMER_MS);
   let send: Send = (params, call) => request(client ?? ownClient(), params, call, slots, idleMs);
-  for (const layer of layers.toReversed()) send = layer(send);
+  for (const layer of layers.toReversed()) {
+    const layered = layer(send);
+    // What one layer gives is read by the next.
+    send = async (params, call) => asMessage(await layered(params, call));
+  }
 
-  const ask = async (params: LlmParams & Pick<Params, "messages">, call: CallOptions) => {
+  const ready = { model: MODEL, max_tokens: MAX_TOKENS, ...given(defaults) };
+  const ask = async (
+    params: LlmParams & Pick<Params, "messages">,
+    call: CallOptions,
+    leastTokens: number,
+  ) => {
     const { messages, ...own } = params;
-    const ready = { model: MODEL, max_tokens: MAX_TOKENS, ...given(defaults), ...given(own) };
-    const complete = { ...ready, messages };
+    const complete = { ...ready, ...given(own), messages };
+    checkCount("max_tokens", complete.max_tokens, leastTokens);
     const message = await reportCall(complete, () => send(complete, call), call.signal);
     checkStopReason(message, complete);
     return message;
   };
 
   return {
-    llmMessage: (params, call = {}) => callStep(call.name, () => ask(params, call), call.signal),
+    llmMessage: (params, call = {}) => callStep(call.name, () => ask(params, call, 0), call.signal),
 
     llmCall: async (prompt, { name, signal, onText, ...params } = {}) => {
-      checkText(
-        "prompt",
-        typeof prompt === "string" ? prompt : prompt.length === 0 ? "" : "blocks",
-      );
+      checkPrompt(prompt);
       const content = typeof prompt === "string" ? prompt : [...prompt];
       const start: MessageParam = { role: "user", content };
       const answer = async () => {
@@ -165,6 +172,7 @@ function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesCl
           const message = await ask(
             { ...params, messages: [start, ...resumed] },
             { signal, onText },
+            1,
           );
           turns.push(message);
           if (message.stop_reason !== "pause_turn") break;
@@ -184,7 +192,8 @@ const shared = createLlm();
 /**
  * Sends one prompt, a string or content blocks, and gives the reply's text.
  *
- * @throws {TypeError} The prompt is empty.
+ * @throws {TypeError} The prompt is empty, or neither a string nor a list.
+ * @throws {RangeError} `max_tokens` is not a whole number of at least 1.
  * @throws {LlmOutputError} The reply is no whole answer: cut off, refused, empty, not a message, …
  * @throws {HaltError} The call was not made: the budget ended, or a recording doesn't match.
  *   The SDK's own errors and the signal's reason come through as they are.
@@ -198,7 +207,7 @@ export const llmCall: LlmCall = shared.llmCall;
 export const llmMessage: LlmMessage = shared.llmMessage;
 
 /** `llm` with every call under `signal`, beside a signal that the call itself is given. */
-export function under(signal: AbortSignal | undefined, llm: LlmCall = llmCall): LlmCall {
+export function withSignal(signal: AbortSignal | undefined, llm: LlmCall = llmCall): LlmCall {
   if (!signal) return llm;
   return async (prompt, options) => {
     const own = options?.signal;
@@ -217,7 +226,10 @@ function makeClient(): MessagesClient {
 
 /** What was given, so that an option passed through as `undefined` doesn't hide a default. */
 function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
-  // The one thing that Object.fromEntries forgets is which keys these were.
-  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
+  const kept: Partial<T> = { ...options };
+  for (const key in kept) {
+    if (kept[key] === undefined) delete kept[key];
+  }
+  // What is left has no undefined in it, which the type can't follow.
+  return kept as { [K in keyof T]: Exclude<T[K], undefined> };
 }

@@ -15,11 +15,11 @@
  * In Anthropic's "Building effective agents": orchestrator-workers.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, plan.ts, step.ts, xml.ts, door/
  */
-import { BudgetError, checkCount, checkText, HaltError } from "./errors.ts";
+import { BudgetError, checkCount, checkFunction, checkText, HaltError } from "./errors.ts";
 import { checkOnError, type FanOutOptions, fanOut, type Job } from "./fan-out.ts";
-import { under, type Work } from "./llm-call.ts";
+import { type Work, withSignal } from "./llm-call.ts";
 import { makePlan, type Task } from "./plan.ts";
-import { step } from "./step.ts";
+import { runPattern, step } from "./step.ts";
 import { tagged } from "./xml.ts";
 
 /** What a worker gets: its task, the whole request, and the results that the task waited for. */
@@ -68,8 +68,8 @@ export type OrchestrateResult =
  * @throws {RangeError} `maxTasks` is not a whole number of at least 1.
  * @throws {LlmOutputError} The plan was unusable twice: no tasks or too many, blank, or with ids
  *   that are missing, repeated, unknown or go round in a circle.
- * @throws {AggregateError} With `onError: "settle"`: every task failed.
- *   With `onError: "abort"`: the first task's failure, after the others were cancelled.
+ * @throws {AggregateError} Every task failed, with `onError: "settle"`.
+ * @throws The first task's failure, after the others were cancelled, with `onError: "abort"`.
  *
  * @example
  * const result = await orchestrate("Write a guide for moving from v1 to v2: …");
@@ -82,8 +82,9 @@ export async function orchestrate(
   const { maxTasks = 8, worker = doTask, onError, onText, signal } = options;
   checkText("request", request);
   checkCount("maxTasks", maxTasks, 1);
+  checkFunction("worker", worker);
   checkOnError(onError);
-  const llm = under(signal, options.llm);
+  const llm = withSignal(signal, options.llm);
 
   const run = async (): Promise<OrchestrateResult> => {
     const plan = await makePlan(request, maxTasks, llm);
@@ -99,10 +100,11 @@ export async function orchestrate(
       const missing = results.find((result) => !isDone(result));
       if (missing) return { ...task, status: "skipped", reason: `${missing.id} has no result` };
       const assignment = { ...task, request, results: results.filter(isDone) };
-      const context = { llm: under(signal, options.llm), signal };
+      const context = { llm: withSignal(signal, options.llm), signal };
       const name = `worker[${plan.indexOf(task)}]`;
       try {
         const output = await step(name, () => worker(assignment, context), signal);
+        checkText(`result of task ${task.id}`, output);
         return { ...task, status: "done", output };
       } catch (error) {
         if (onError !== "settle" || error instanceof HaltError || signal.aborted) throw error;
@@ -131,7 +133,7 @@ export async function orchestrate(
       throw error;
     }
   };
-  return step("orchestrate", () => run().finally(() => signal?.throwIfAborted()), signal);
+  return runPattern("orchestrate", run, signal);
 }
 
 function isDone(task: TaskResult): task is Extract<TaskResult, { status: "done" }> {

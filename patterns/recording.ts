@@ -7,7 +7,7 @@
  *
  * It is a middleware of the SDK's client, so that whatever uses the client is recorded: the door, the
  * tool runner, a plain `create`. A call is found by its path (step.ts) and its whole request; several
- * under one path (retries, a tool runner's turns) are used in order, each once. A request that the
+ * under one path (retries, a tool runner's turns) are used in the order in which they began, each once. A request that the
  * tape doesn't hold is a `RecordingError` that shows what changed, never a nearest match, and in
  * replay nothing ever goes out. Replies are handed out in the order of the tape (recording/order.ts),
  * so that a race ends as it ended when it was recorded.
@@ -26,7 +26,10 @@ import { openTape, type TapeHeader } from "./recording/tape.ts";
 
 export type { RecordedCall, TapeHeader };
 
-/** Replay goes by the tape alone, record by the API alone, resume by the tape as far as it goes. */
+/**
+ * Replay goes by the tape alone, record by the API alone, resume by the tape as far as it goes. An older
+ * tape is replaced by `record` when the first call has ended, and not before.
+ */
 export type RecordingMode = "replay" | "record" | "resume";
 
 /** How to open a recording. */

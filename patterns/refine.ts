@@ -9,17 +9,18 @@
  * wrong with it: a translation, a text for a reader, code under a review. If the first draft would do,
  * it's one call.
  *
- * Costs two calls a round, one after the other; a draft that a check in code refuses isn't graded.
+ * Costs two calls a round, one after the other, three where a grade can't be read; a draft that a check
+ * in code refuses isn't graded.
  * Each round's draft is graded, the last one too, and the best graded draft comes back.
  *
  * In Anthropic's "Building effective agents": evaluator-optimizer.
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, step.ts, xml.ts, door/
  */
 
-import { BudgetError, checkCount, checkText, LlmOutputError } from "./errors.ts";
+import { BudgetError, checkCount, checkFunction, checkText, LlmOutputError } from "./errors.ts";
 import { fold } from "./fold.ts";
-import { type LlmCall, type PatternOptions, under, type Work } from "./llm-call.ts";
-import { step } from "./step.ts";
+import { type LlmCall, type PatternOptions, type Work, withSignal } from "./llm-call.ts";
+import { runPattern, step } from "./step.ts";
 import { readTag, readTags, tagged } from "./xml.ts";
 
 /** What the grader said of a draft. */
@@ -86,13 +87,16 @@ export async function refine(task: string, options: RefineOptions): Promise<Refi
   checkText("task", task);
   checkText("criteria", criteria);
   checkCount("maxRounds", maxRounds, 1);
-  const llm = under(signal, options.llm);
+  checkFunction("draft", options.draft, true);
+  checkFunction("check", check, true);
+  const llm = withSignal(signal, options.llm);
   const write = options.draft ?? writeDraft(criteria);
   const attempts: Attempt[] = [];
 
   const makeAttempt = async (round: number): Promise<Grade | "stalled" | undefined> => {
     const input = { task, attempts: [...attempts] };
     const draft = await step("draft", () => write(input, { llm, signal }));
+    checkText("draft", draft);
     const twin = attempts.find((earlier) => earlier.draft.trim() === draft.trim());
     attempts[round] = { ...twin, draft };
     if (twin) return "stalled";
@@ -120,7 +124,7 @@ export async function refine(task: string, options: RefineOptions): Promise<Refi
     }
     return { status: "exhausted", ...best(attempts), attempts };
   };
-  return step("refine", () => run().finally(() => signal?.throwIfAborted()), signal);
+  return runPattern("refine", run, signal);
 }
 
 function reasonOf(verdict: unknown): string {
@@ -187,7 +191,7 @@ Do the task so that the result meets these criteria:
 ${tagged("criteria", criteria, { also })}${again}
 
 Answer with the whole result inside <draft></draft>.`);
-    return readTag(reply, "draft").trim();
+    return readTag(reply, "draft", { decode: false }).trim();
   };
 }
 

@@ -14,10 +14,10 @@
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, step.ts, xml.ts, door/
  */
 
-import { checkText, LlmOutputError } from "./errors.ts";
+import { checkFunction, checkText, LlmOutputError } from "./errors.ts";
 import { fold } from "./fold.ts";
-import { type LlmCall, type PatternOptions, under, type Work } from "./llm-call.ts";
-import { checkName, step } from "./step.ts";
+import { type LlmCall, type PatternOptions, type Work, withSignal } from "./llm-call.ts";
+import { checkName, runPattern, step } from "./step.ts";
 import { readTag, tagged } from "./xml.ts";
 
 /** One way to go: when it applies, as the classifier is told, and what then happens. */
@@ -70,19 +70,19 @@ export async function route<const R extends Routes>(
   const { routes, fallback, signal } = options;
   checkText("input", input);
   const names = checkRoutes(routes, fallback);
-  const llm = under(signal, options.llm);
+  const llm = withSignal(signal, options.llm);
 
   const run = async () => {
     const prompt = classifierPrompt(input, routes);
-    let reply = await classify(prompt, names, llm);
-    if (!reply.name) reply = await classify(prompt + reAsk(reply, routes), names, llm);
-    const name = reply.name ?? fallback;
-    if (name === undefined) throw reply.error;
+    let reading = await classify(prompt, names, llm);
+    if (!reading.name) reading = await classify(prompt + reAsk(reading, routes), names, llm);
+    const name = reading.name ?? fallback;
+    if (name === undefined) throw reading.error;
     const output = await step(name, () => routes[name]?.run(input, { llm, signal }));
     // Which of the routes it is is known only now; the type says that name and output belong together.
-    return { route: name, output, fellBack: !reply.name } as RouteResult<R>;
+    return { route: name, output, fellBack: !reading.name } as RouteResult<R>;
   };
-  return step("route", () => run().finally(() => signal?.throwIfAborted()), signal);
+  return runPattern("route", run, signal);
 }
 
 /** What was read in a reply: the label as it was written, and the route of that name or the error. */
@@ -137,8 +137,9 @@ function reAsk({ label }: Reading, routes: Routes): string {
 /** Checks what the caller gave, and maps each folded name to the name. */
 function checkRoutes(routes: Routes, fallback: string | undefined): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
-  for (const [name, { when }] of Object.entries(routes)) {
+  for (const [name, { when, run }] of Object.entries(routes ?? {})) {
     checkName(name);
+    checkFunction(`run of "${name}"`, run);
     checkText(`when of "${name}"`, when);
     const twin = names.get(fold(name));
     if (twin) throw new TypeError(`Routes "${twin}" and "${name}" can't be told apart by name`);

@@ -104,6 +104,18 @@ export async function step<T>(
   return enter(name, fn, signal);
 }
 
+/**
+ * Runs a pattern as a step. Once the caller has aborted it rejects with the signal's reason, whatever
+ * else came of it: work that doesn't listen to the signal may have ended well, or failed, meanwhile.
+ */
+export async function runPattern<T>(
+  name: string,
+  fn: () => Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  return step(name, () => fn().finally(() => signal?.throwIfAborted()), signal);
+}
+
 /** Throws a `TypeError` unless `name` can be part of a path: for names that a caller hands in. */
 export function checkName(name: string): void {
   if (typeof name !== "string" || name.trim() === "" || /[/#]/.test(name)) {
@@ -122,21 +134,32 @@ export async function callStep<T>(
   fn: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
-  if (name !== undefined) return step(name, fn, signal);
+  if (name !== undefined) {
+    checkName(name);
+    return enter(name, () => first(fn), signal);
+  }
   const frame = frames.getStore();
-  if (!frame?.path) return enter("call", fn, signal);
+  if (!frame?.path) return enter("call", () => first(fn), signal);
   (signal ?? frame.signal)?.throwIfAborted();
   const unnamed = numbered(frame, "call");
-  return unnamed === "call" ? fn() : enter(unnamed, fn, signal);
+  return unnamed === "call" ? fn() : enter(unnamed, () => first(fn), signal);
+}
+
+/** Runs a step's own call. One that a layer makes inside of it is the step's second. */
+function first<T>(fn: () => Promise<T>): Promise<T> {
+  frames.getStore()?.names.set("call", 1);
+  return fn();
 }
 
 /** Reports that a request goes to the model, and how it ends. For the door. */
-export async function reportCall<T extends { readonly model: string; readonly usage: Usage }>(
+export function reportCall<T extends { readonly model: string; readonly usage: Usage }>(
   input: unknown,
   fn: () => Promise<T>,
   own?: AbortSignal,
 ): Promise<T> {
   const frame = frames.getStore() ?? newFrame("", undefined, []);
+  frame.notes.clear();
+  if (frame.observers.length === 0) return fn();
   const describe = ({ model, usage }: T) => ({ model, usage });
   return report(frame, { kind: "call", signal: own ?? frame.signal, input, describe }, fn);
 }
@@ -172,20 +195,23 @@ export function observe<T>(onEvent: OnEvent, fn: () => T): T {
   return frames.run({ ...outer, observers: [...outer.observers, onEvent] }, fn);
 }
 
-async function enter<T>(
+function enter<T>(
   name: string,
   fn: () => T | PromiseLike<T>,
   own: AbortSignal | undefined,
-): Promise<T> {
+): T | PromiseLike<T> {
   const parent = frames.getStore();
   const signal = own ?? parent?.signal;
   signal?.throwIfAborted();
   const path = parent?.path ? `${parent.path}/${numbered(parent, name)}` : name;
   const frame = newFrame(path, signal, parent?.observers ?? []);
   const tracer = trace.getTracer("effective-agents");
-  return tracer.startActiveSpan(path, (span) =>
-    frames.run(frame, () => report(frame, { kind: "step", signal, span }, fn)),
-  );
+  return tracer.startActiveSpan(path, (span) => {
+    // Most runs are watched by nobody, and then all that's left of a step is its path.
+    const isWatched = frame.observers.length > 0 || span.isRecording();
+    const subject = { kind: "step", signal, span } as const;
+    return frames.run(frame, isWatched ? () => report(frame, subject, fn) : fn);
+  });
 }
 
 interface Subject<T> {
@@ -206,7 +232,6 @@ async function report<T>(
   const end = (ending: Pick<EndEvent, "outcome" | "value" | "error" | "model" | "usage">) => {
     const ms = performance.now() - startedAt;
     const notes = kind === "call" && frame.notes.size > 0 && Object.fromEntries(frame.notes);
-    if (notes) frame.notes.clear();
     emit(frame, { type: "end", kind, ms, ...ending, ...(notes && { notes }) });
     span?.end();
   };

@@ -8,7 +8,7 @@
  * counts the lines: a section need not be a call.
  */
 import type { Context } from "../patterns/llm-call.ts";
-import { section } from "../patterns/parallel.ts";
+import { section } from "../patterns/section.ts";
 import { tagged } from "../patterns/xml.ts";
 import { defineJob } from "./shared/job.ts";
 

@@ -8,7 +8,7 @@
  * errs far less, and it seldom takes all seven: the calls that can't change the outcome any more are
  * cancelled.
  */
-import { vote } from "../patterns/parallel.ts";
+import { vote } from "../patterns/vote.ts";
 import { tagged } from "../patterns/xml.ts";
 import { defineJob } from "./shared/job.ts";
 

@@ -13,8 +13,8 @@ import type { MessagesClient } from "../patterns/door/send.ts";
 import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
 import { type Budget, type BudgetOptions, createBudget } from "../patterns/layers/budget.ts";
 import { createLlm, type Layer, type LlmOptions } from "../patterns/llm-call.ts";
-import { section } from "../patterns/parallel.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
+import { section } from "../patterns/section.ts";
 import { annotate } from "../patterns/step.ts";
 import {
   type Answer,
@@ -292,7 +292,9 @@ test("refuses a call that can't fit, sends nothing, and says where and why", asy
   expect(error).toBeInstanceOf(HaltError);
   expect(error).toMatchObject({
     path: "late",
-    message: "late: The budget of $10 has $3.0000 left, and this call may cost $4.0000",
+    message:
+      "late: The budget of $10 has $3.0000 left, and this call may cost $4.0000: " +
+      "lower max_tokens, or raise the budget",
   });
   expect(sent).toHaveLength(1);
   expect(amounts(budget)).toEqual({
@@ -570,6 +572,43 @@ test("throws before the call when the model has no price, under a limit in dolla
   expect(calls.budget.spent().calls + calls.budget.unsettled().calls).toBe(1);
 });
 
+test.for([
+  { inference_geo: "us" },
+  { speed: "fast" as const },
+  { container: "c" },
+  { tools: [{ type: "web_search_20250305" as const, name: "web_search" as const }] },
+])("throws before the call when its bytes don't bound what %j costs", async (params) => {
+  const dollars = open({ usd: 10 });
+  const error = await rejection(dollars.llm.llmCall("Hi", params));
+  expect(error).toBeInstanceOf(RangeError);
+  const [name = ""] = Object.keys(params);
+  expect(error).toMatchObject({ message: expect.stringContaining(name) });
+  expect(error).toMatchObject({ message: expect.stringContaining("give a limit in calls") });
+  expect(dollars.sent).toHaveLength(0);
+  expect(amounts(dollars.budget)).toEqual({ spent: NONE, reserved: NONE, unsettled: NONE });
+
+  const calls = open({ calls: 1 });
+  const run = calls.llm.llmCall("Hi", params);
+  await turn();
+  expect(calls.budget.reserved()).toEqual({ usd: 0, calls: 1 });
+  calls.sent[0]?.answer(3);
+  expect(await run).toBe("Yes");
+});
+
+test("keeps the reservation of a reply that is billed otherwise than was asked for", async () => {
+  const { budget, sent, ask } = open({ usd: 10 });
+  const run = ask(9);
+  await turn();
+  const { usage } = message("Yes");
+  sent[0]?.answer(1, { usage: { ...usage, service_tier: "priority" } });
+  await run;
+  expect(amounts(budget)).toEqual({
+    spent: NONE,
+    reserved: NONE,
+    unsettled: { usd: 9, calls: 1 },
+  });
+});
+
 test("keeps the reservation where the reply's price isn't known", async () => {
   const { budget, sent, llm } = open({ usd: 1, prices: undefined }, { model: "claude-sonnet-5-5" });
   const run = llm.llmCall("Hi", { max_tokens: 1000 });
@@ -716,6 +755,79 @@ test("holds both budgets of a stack, the process's and the request's", async () 
   expect(sent).toHaveLength(2);
 });
 
+test("counts a call once in a door that has the budget twice, and calls beside it too", async () => {
+  const { budget, sent, llm } = open({ usd: 20, calls: 3 });
+  const rename: Layer = (next) => (params, call) => next({ ...params }, { ...call });
+  const twice = llm.with({ layers: [rename, budget.layer] });
+  const runs = [9, 9, 2].map((max_tokens) => twice.llmCall("Hi", { max_tokens }));
+  await turn();
+  expect(sent).toHaveLength(3);
+  expect(budget.reserved()).toEqual({ usd: 20, calls: 3 });
+  for (const { answer } of sent) answer(1);
+  await Promise.all(runs);
+  expect(amounts(budget)).toEqual({
+    spent: { usd: 3, calls: 3 },
+    reserved: NONE,
+    unsettled: NONE,
+  });
+});
+
+test("counts each request of a layer outside that sends a call twice at once", async () => {
+  const budget = createBudget({ usd: 20, prices: PRICES });
+  const race: Layer = (next) => (params, call) =>
+    Promise.race([next(params, call), next(params, call)]);
+  const { sent, llm } = open({ usd: 99 }, { layers: [race, budget.layer] });
+  const run = llm.llmCall("Hi", { max_tokens: 9 });
+  await turn();
+  expect(budget.reserved()).toEqual({ usd: 18, calls: 2 });
+  for (const { answer } of sent) answer(1);
+  await run;
+  await turn();
+  expect(budget.spent()).toEqual({ usd: 2, calls: 2 });
+});
+
+test("refuses a call made inside of another one that it would have to wait for", async () => {
+  const { budget, sent, llm } = open({ usd: 10 });
+  const errors: unknown[] = [];
+  const ask: Layer = (next) => async (params, call) => {
+    errors.push(await rejection(llm.llmCall("What is it about?", { max_tokens: 5 })));
+    return next(params, call);
+  };
+  const runs = [0, 1].map(() => llm.with({ layers: [ask] }).llmCall("Hi", { max_tokens: 5 }));
+  await turn();
+  for (const { answer } of sent) answer(1);
+  expect(await Promise.all(runs)).toEqual(["Yes", "Yes"]);
+  for (const error of errors) expect(error).toBeInstanceOf(BudgetError);
+  expect(budget.spent()).toEqual({ usd: 2, calls: 2 });
+});
+
+test("counts a call made inside of another one by itself, where both fit", async () => {
+  const { budget, sent, llm } = open({ usd: 10 });
+  const ask: Layer = (next) => async (params, call) => {
+    await llm.llmCall("What is it about?", { max_tokens: 4 });
+    return next(params, call);
+  };
+  const run = llm.with({ layers: [ask] }).llmCall("Hi", { max_tokens: 5 });
+  await turn();
+  expect(budget.reserved()).toEqual({ usd: 9, calls: 2 });
+  sent[0]?.answer(3);
+  await turn();
+  sent[1]?.answer(2);
+  await run;
+  expect(budget.spent()).toEqual({ usd: 5, calls: 2 });
+});
+
+test("counts a call and the SDK's retries of it as one", async () => {
+  const budget = createBudget({ calls: 1 });
+  const busy = fails(529, { "retry-after-ms": "1" });
+  const server = await startServer(busy, busy, reply("Yes"));
+  const client = server.client({ maxRetries: 2 });
+  const { llmCall } = createLlm({ client, layers: [budget.layer] });
+  expect(await llmCall("Hi")).toBe("Yes");
+  expect(server.requests).toHaveLength(3);
+  expect(budget.spent().calls).toBe(1);
+});
+
 test("gives amounts that don't change afterwards", async () => {
   const { budget, sent, ask } = open({ usd: 10 });
   const before = budget.spent();
@@ -743,6 +855,9 @@ test.for([
   { usd: -1 },
   { usd: Number.NaN },
   { usd: Number.POSITIVE_INFINITY },
+  { usd: "1" as unknown as number },
+  { usd: null as unknown as number },
+  { calls: "1" as unknown as number },
   { calls: 0 },
   { calls: 1.5 },
   { calls: -1 },
@@ -751,6 +866,12 @@ test.for([
   { usd: 0, calls: 1 },
 ])("throws a RangeError for the limits %j", (limits) => {
   expect(() => createBudget(limits)).toThrow(RangeError);
+});
+
+test("tells a text from a number in what it says of a limit", () => {
+  const usd = "1" as unknown as number; // what callers without types hand in
+  expect(() => createBudget({ usd })).toThrow('usd must be a number above 0, got "1"');
+  expect(() => createBudget({ calls: usd })).toThrow('of at least 1, got "1"');
 });
 
 test("takes a limit that is undefined for none", () => {

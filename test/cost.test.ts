@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { CACHE_WRITE, costOf, PRICES, type Prices, priceOf } from "../patterns/cost.ts";
+import {
+  CACHE_WRITE,
+  costOf,
+  PRICES,
+  type Prices,
+  priceOf,
+  unboundedPart,
+} from "../patterns/cost.ts";
 import { message } from "./shared/server.ts";
 
 const MILLION = 1_000_000;
@@ -132,8 +139,14 @@ test("doesn't know the cost where a reply doesn't say what it used", () => {
   // What a server that isn't Anthropic's may leave out, whatever the types say.
   const partial: { input_tokens: number; output_tokens: number } = JSON.parse('{"input_tokens":5}');
   expect(costOf("claude-opus-5-5", partial)).toBe(undefined);
-  const wrong = { input_tokens: Number.NaN, output_tokens: 1 };
-  expect(costOf("claude-opus-5-5", wrong)).toBe(undefined);
+  for (const count of [null, undefined, Number.NaN, Number.POSITIVE_INFINITY, "5"]) {
+    const wrong = count as number;
+    const usages = [
+      { input_tokens: wrong, output_tokens: 1 },
+      { input_tokens: 1, output_tokens: wrong },
+    ];
+    for (const usage of usages) expect(costOf("claude-opus-5-5", usage)).toBe(undefined);
+  }
 });
 
 test("prices a reply of the SDK as it comes", () => {
@@ -157,4 +170,47 @@ test.for([...PRICES])("says where the price of %s is from and when it was read",
 test("has the prices of the two default models as they were read", () => {
   expect(priceOf("claude-opus-5-5")).toMatchObject({ input: 4, output: 20, cacheRead: 0.2 });
   expect(priceOf("claude-sonnet-5-5")).toMatchObject({ input: 2, output: 10 });
+});
+
+const user = (...content: readonly object[]) => ({ messages: [{ role: "user", content }] });
+const image = (type: string) => ({ type: "image", source: { type } });
+
+test.for([
+  user({ type: "text", text: 'quoting "source":{"type":"url"}' }),
+  user(image("base64")),
+  user({ type: "document", source: { type: "text", data: "Hi" } }),
+  user({ type: "document", source: { type: "content", content: [image("base64")] } }),
+  user({ type: "tool_use", input: { source: { type: "url" } } }),
+  { messages: [{ role: "user", content: "Hi" }] },
+  { system: "Be brief", tools: [{ name: "look", input_schema: {} }, { type: "custom" }] },
+  { speed: "standard", service_tier: "standard_only", inference_geo: "global" },
+  { service_tier: "auto", speed: null, container: null, mcp_servers: undefined },
+  { thinking: { type: "adaptive" }, output_config: { effort: "low" }, betas: ["some-beta"] },
+])("finds nothing that keeps the cost from being bounded in %j", (params) => {
+  expect(unboundedPart({ model: "m", max_tokens: 9, ...params })).toBe(undefined);
+});
+
+test.for([
+  [user(image("url")), "a file or a URL in messages"],
+  [user({ type: "document", source: { type: "file" } }), "a file or a URL in messages"],
+  [user({ type: "container_upload", file_id: "f" }), "a file or a URL in messages"],
+  [user({ type: "tool_result", content: [image("url")] }), "a file or a URL in messages"],
+  [
+    user({ type: "document", source: { type: "content", content: [image("file")] } }),
+    "a file or a URL in messages",
+  ],
+  [{ system: [image("url")] }, "a file or a URL in system"],
+  [
+    { tools: [{ type: "custom" }, { type: "web_search_20260318" }] },
+    "a tool of the API's own in tools",
+  ],
+  [{ speed: "fast" }, "a speed other than standard"],
+  [{ service_tier: "priority" }, "another service_tier"],
+  [{ inference_geo: "us" }, "an inference_geo other than global"],
+  [{ container: "c" }, "the parameter container"],
+  [{ mcp_servers: [] }, "the parameter mcp_servers"],
+  [{ fallbacks: "default" }, "the parameter fallbacks"],
+  [{ something_new: 1 }, "the parameter something_new"],
+] as const)("says what keeps the cost of %j from being bounded", ([params, what]) => {
+  expect(unboundedPart({ model: "m", max_tokens: 9, ...params })).toBe(what);
 });

@@ -13,10 +13,10 @@ import { dirname, join } from "node:path";
 import { build } from "esbuild";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLlm } from "../patterns/llm-call.ts";
-import { vote } from "../patterns/parallel.ts";
 import type { TapeLine } from "../patterns/recording/tape.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import { observe } from "../patterns/step.ts";
+import { vote } from "../patterns/vote.ts";
 import { folder, ROOT, start } from "./shared/runner.ts";
 import { type Exchange, hold, reply, startServer } from "./shared/server.ts";
 

@@ -163,13 +163,15 @@ for (const { way, onText } of ways) {
   );
 
   test(`rejects for a body that is cut off cleanly, with the text so far, ${way}`, async () => {
+    const whole = JSON.stringify({ ...message(""), content: [{ type: "text", text: TEXT }] });
+    const half = whole.slice(0, whole.length / 2);
     const { server, llmCall } = await open(partly(TEXT, cut), { maxRetries: 2 });
     const error = await rejection(step("ask", () => llmCall("Hi", { onText })));
     expect(error).toBeInstanceOf(LlmOutputError);
     expect(error).toMatchObject({
       path: "ask",
       stopReason: null,
-      text: onText ? "Hello " : "",
+      text: onText ? "Hello " : half,
       cause: expect.any(Error),
     });
     expect(String(error)).toContain("not a whole message");
@@ -314,8 +316,53 @@ test("rejects wherever a body in one piece is cut off", async () => {
       response.writeHead(200, { "content-type": "application/json" });
       response.end(json.slice(0, length));
     });
-    expect(await rejection(llmCall("Hi"))).toBeInstanceOf(LlmOutputError);
+    const error = await rejection(llmCall("Hi"));
+    expect(error).toBeInstanceOf(LlmOutputError);
+    expect(error).toMatchObject({ text: json.slice(0, length) });
   }
+});
+
+test.for([
+  ["stays open", hold],
+  ["is lost", lose],
+  ["goes on with pings", after(1000, 10, event("ping", {}), hold)],
+] as const)("gives a reply whose stream is complete though the connection %s", async ([, then]) => {
+  const { server, llmCall } = await open(complete("\n", then), {}, { idleMs: 300 });
+  const pieces: string[] = [];
+  expect(await llmCall("Hi", { onText: (text) => pieces.push(text) })).toBe(TEXT);
+  expect(pieces).toEqual(["Hello ", "there"]);
+  await server.requests[0]?.gone;
+  expect(server.requests).toHaveLength(1);
+});
+
+test.for([
+  ["by line feeds", "\n", 1],
+  ["by line feeds, cut anywhere", "\n", 7],
+  ["by carriage returns and line feeds, cut anywhere", "\r\n", 7],
+  ["by carriage returns and line feeds, byte by byte", "\r\n", 1000],
+] as const)("finds the end of a stream whose lines are ended %s", async ([, newline, pieces]) => {
+  const { llmCall } = await open(complete(newline, hold, pieces), {}, { idleMs: 1000 });
+  expect(await llmCall("Hi", { onText: () => {} })).toBe(TEXT);
+});
+
+test("doesn't take a text about a stream's end for its end", async () => {
+  const text = "event: message_stop\ndata: {}\n\nevent: message_stop\n\n goes on";
+  const { llmCall } = await open(reply(text));
+  expect(await llmCall("Hi", { onText: () => {} })).toBe(text);
+});
+
+test("uses a connection again whose stream has come to its end", async () => {
+  const sockets = new Set<unknown>();
+  const answer: Answer = (exchange) => {
+    sockets.add(exchange.response.socket);
+    reply(TEXT)(exchange);
+  };
+  const { llmCall } = await open(answer);
+  for (let i = 0; i < 5; i += 1) {
+    await llmCall("Hi", { onText: () => {} });
+    await setImmediate();
+  }
+  expect(sockets.size).toBeLessThan(5);
 });
 
 /** Where a call can be when it's aborted: what the server does, and when that moment has come. */
@@ -480,6 +527,22 @@ test("rejects with the reason when onText itself aborts, on the last piece too",
     expect(await rejection(llmCall("Hi", { signal: controller.signal, onText }))).toBe("enough");
   }
 });
+
+/** A complete stream, in so many pieces, and then what comes after it. */
+function complete(newline: string, then: Answer, pieces = 1): Answer {
+  return async (exchange) => {
+    const { response } = exchange;
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const text = eventsOf({ ...message(TEXT) }).join("");
+    const bytes = Buffer.from(text.replaceAll("\n", newline));
+    const size = Math.ceil(bytes.length / pieces);
+    for (let at = 0; at < bytes.length; at += size) {
+      response.write(bytes.subarray(at, at + size));
+      await setImmediate();
+    }
+    then(exchange);
+  };
+}
 
 /** The headers, and then the connection is gone. */
 function lostAfterHeaders(exchange: Exchange): void {

@@ -1,6 +1,7 @@
 import { getEventListeners } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import Anthropic, { AnthropicError, BadRequestError, type Middleware } from "@anthropic-ai/sdk";
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
 import {
@@ -8,13 +9,12 @@ import {
   type Layer,
   type LlmCall,
   type LlmOptions,
-  llmCall as sharedCall,
-  llmMessage as sharedMessage,
-  under,
+  withSignal,
 } from "../patterns/llm-call.ts";
 import { currentPath, observe, type RunEvent, step } from "../patterns/step.ts";
 import {
   type Answer,
+  event,
   eventsOf,
   fails,
   hold,
@@ -26,7 +26,10 @@ import {
   reply,
   startServer,
   type TestServer,
+  type Wire,
 } from "./shared/server.ts";
+
+const EVENTS = "text/event-stream";
 
 /** Both ways of a reply: the same call without and with a listener for the text. */
 const ways = [
@@ -117,7 +120,7 @@ test("passes the API's parameters on as they are", async () => {
     cache_control: { type: "ephemeral" as const },
     tools: [{ name: "look", input_schema: { type: "object" as const } }],
     tool_choice: { type: "none" as const },
-    max_tokens: 0,
+    max_tokens: 7,
   };
   await llmCall("Hi", params);
   expect(bodies(server)).toMatchObject([params]);
@@ -146,16 +149,66 @@ test("takes content blocks as the prompt", async () => {
   expect(bodies(server)).toMatchObject([{ messages: [{ role: "user", content: prompt }] }]);
 });
 
-test.for([[""], [" \n\t"], [[]]])(
-  "refuses the empty prompt %j before any request",
-  async ([prompt]) => {
+test.for([
+  ["", '""'],
+  [" \n\t", '" \\n\\t"'],
+  [[], "[]"],
+  [null, "null"],
+  [undefined, "undefined"],
+  [5, "5"],
+  [Number.NaN, "NaN"],
+  [{}, "{}"],
+])(
+  "refuses the prompt %j before any request, saying the rule and the value",
+  async ([prompt, got]) => {
     const { server, llmCall } = await open(reply("4"));
-    const error = await rejection(llmCall(prompt as string));
+    const error = await rejection(llmCall(prompt as string)); // what callers without types hand in
     expect(error).toBeInstanceOf(TypeError);
-    expect(String(error)).toContain("prompt must");
+    expect(error).toHaveProperty(
+      "message",
+      `The prompt must be a text with something in it, or a list of content blocks, got ${got}`,
+    );
     expect(server.requests).toEqual([]);
   },
 );
+
+test.for([Number.NaN, Number.POSITIVE_INFINITY, -5, 1.5, "7", null])(
+  "refuses %j as max_tokens before any layer and request, the door's own too",
+  async (bad) => {
+    const max_tokens = bad as number;
+    const layer: Layer = () => async () => message("from a layer");
+    const {
+      server,
+      llmCall,
+      llmMessage,
+      with: change,
+    } = await open(reply("4"), {
+      layers: [layer],
+    });
+    const messages = [{ role: "user" as const, content: "Hi" }];
+    const errors = await Promise.all([
+      rejection(llmCall("Hi", { max_tokens })),
+      rejection(llmMessage({ max_tokens, messages })),
+      rejection(change({ max_tokens }).llmCall("Hi")),
+    ]);
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(RangeError);
+      expect(String(error)).toMatch(/max_tokens must be a whole number of at least [01], got ./);
+    }
+    expect(server.requests).toEqual([]);
+  },
+);
+
+test("lets agents fill the cache with max_tokens 0, which can give no text", async () => {
+  const { server, llmCall, llmMessage } = await open(reply([], { stop_reason: "max_tokens" }));
+  const messages = [{ role: "user" as const, content: "Hi" }];
+  expect(await llmMessage({ max_tokens: 0, messages })).toMatchObject({ content: [] });
+  expect(await rejection(llmCall("Hi", { max_tokens: 0 }))).toMatchObject({
+    name: "RangeError",
+    message: "max_tokens must be a whole number of at least 1, got 0",
+  });
+  expect(server.requests).toHaveLength(1);
+});
 
 test.for(["", "a/b", "a#2"])("refuses a call named %j before any request", async (name) => {
   const { server, llmCall, llmMessage } = await open(reply("4"));
@@ -173,7 +226,7 @@ test.for(badCounts)(
     const value = bad as number; // what callers without types hand in
     expect(() => createLlm({ concurrency: value })).toThrow(RangeError);
     expect(() => createLlm({ concurrency: value })).toThrow(
-      `concurrency must be a whole number of at least 1, got ${value}`,
+      `concurrency must be a whole number of at least 1, got ${bad === "4" ? '"4"' : bad}`,
     );
     expect(() => createLlm({ idleMs: value })).toThrow(RangeError);
     expect(() => createLlm({ idleMs: value })).toThrow(/idleMs .* got/);
@@ -359,6 +412,14 @@ for (const { way, onText } of ways) {
       "a message with usage null",
       raw('{"type":"message","content":[],"stop_reason":"end_turn","usage":null}', {}),
     ],
+    ["a message without a model", wire({ model: undefined })],
+    ["a message with a model that is no text", wire({ model: 5 })],
+    ["a message with no block in a place", wire({ content: [null] })],
+    ["a message with a number for a block", wire({ content: [7] })],
+    ["a message with a block without a type", wire({ content: [{ text: "Hi" }] })],
+    ["a text block without text", wire({ content: [{ type: "text" }] })],
+    ["a text block with a number", wire({ content: [{ type: "text", text: 5 }] })],
+    ["a thinking block without thoughts", wire({ content: [{ type: "thinking" }] })],
     ["cut JSON", raw('{"type":"message","content":[{"type":"te', {})],
   ] satisfies [string, Answer][])(`throws for %s with status 200, ${way}`, async ([, answer]) => {
     const { server, llmCall, llmMessage } = await open(answer);
@@ -377,6 +438,84 @@ test("shows what came instead of a message, whole in the error's text", async ()
   const error = await rejection(llmCall("Hi"));
   expect(error).toMatchObject({ text: page });
   expect(String(error)).toContain("not a message: <html>xxx");
+});
+
+test.for([
+  ["an HTML page", "<html>Welcome</html>", { headers: { "content-type": "text/html" } }],
+  ["an HTML page said to be JSON", "<html>Welcome</html>", {}],
+  ["an HTML page said to be events", "<p>\n</p>", { headers: { "content-type": EVENTS } }],
+  ["an error object", '{ "type": "error", "error": { "type": "x" } }', {}],
+  ["a message without content", '{"type": "message"}', {}],
+  ["null", "null", {}],
+  ["cut JSON", '{"type":"message","content":[{"type":"text","text":"The answer is 4', {}],
+  ["an empty body", "", {}],
+  ["no content (204)", "", { status: 204 }],
+] as const)("gives the same error for %s, streamed or not, with all that came", async (given) => {
+  const [, body, rest] = given;
+  for (const { onText } of ways) {
+    const { llmCall } = await open(raw(body, rest));
+    const error = await rejection(step("ask", () => llmCall("Hi", { onText })));
+    expect(error).toBeInstanceOf(LlmOutputError);
+    expect(error).toMatchObject({ path: "ask", stopReason: null, text: body });
+  }
+});
+
+test("keeps 100 kB of a page that came instead of a stream", async () => {
+  const page = `<html>\n${"é".repeat(100_000)}`;
+  const { llmCall } = await open(raw(page, { headers: { "content-type": "text/html" } }));
+  const error = await rejection(llmCall("Hi", { onText: () => {} }));
+  const text = Buffer.from(page).subarray(0, 100_000).toString();
+  expect(error).toMatchObject({ name: "LlmOutputError", text });
+});
+
+const textBlock = { index: 0, content_block: { type: "text", text: "" } };
+const thoughtBlock = { index: 0, content_block: { type: "thinking", thinking: "" } };
+const oddPieces = [
+  [textBlock, { type: "text_delta" }],
+  [textBlock, { type: "text_delta", text: 5 }],
+  [textBlock, { type: "text_delta", text: null }],
+  [
+    { index: 0, content_block: { type: "text", text: 5 } },
+    { type: "text_delta", text: "x" },
+  ],
+  [
+    { index: 0, content_block: null },
+    { type: "text_delta", text: "x" },
+  ],
+  [thoughtBlock, { type: "thinking_delta" }],
+  [
+    { index: 0, content_block: { type: "thinking" } },
+    { type: "thinking_delta", thinking: "x" },
+  ],
+  [textBlock, {}],
+  [textBlock, null],
+] as const;
+
+test.for(oddPieces)("throws for a streamed block %j with the piece %j", async ([block, delta]) => {
+  const events = eventsOf({ ...message("Hello there") });
+  const last = { ...block, index: 1 };
+  const odd = [
+    event("content_block_start", last),
+    event("content_block_delta", { index: 1, delta }),
+    // A piece of a block that isn't the last one is no text for the SDK's listeners.
+    event("content_block_delta", { index: 0, delta }),
+  ];
+  events.splice(5, 0, ...odd);
+  const { llmCall, llmMessage } = await open(
+    raw(events.join(""), { headers: { "content-type": EVENTS } }),
+  );
+  const pieces: unknown[] = [];
+  const onText = (text: string) => pieces.push(text);
+  const error = await rejection(llmCall("Hi", { onText }));
+  expect(error).toMatchObject({
+    name: "LlmOutputError",
+    message: expect.stringMatching(/^call: /),
+  });
+  expect(String(error)).not.toContain("undefined");
+  expect(pieces.slice(0, 2)).toEqual(["Hello ", "there"]);
+  expect(pieces.every((text) => typeof text === "string")).toBe(true);
+  const messages = [{ role: "user" as const, content: "Hi" }];
+  expect(await rejection(llmMessage({ messages }, { onText }))).toBeInstanceOf(LlmOutputError);
 });
 
 test("gives agents a tool call as it came, streamed or not, cut off or not", async () => {
@@ -472,6 +611,17 @@ test.for([
   await server.requests[0]?.gone;
 });
 
+test("calls onText synchronously, and doesn't look at what it returns", async () => {
+  const { llmCall } = await open(reply("Hello there"));
+  const pieces: string[] = [];
+  const onText = (text: string) => {
+    pieces.push(text);
+    return new Promise<void>(() => {});
+  };
+  expect(await llmCall("Hi", { onText })).toBe("Hello there");
+  expect(pieces).toEqual(["Hello ", "there"]);
+});
+
 test("doesn't call onText again once it has thrown", async () => {
   const { llmCall } = await open(reply("One two three"));
   const pieces: string[] = [];
@@ -532,6 +682,37 @@ test("lets a layer answer by itself, and checks its answer as any other", async 
   const cut: Layer = () => async () => message("half", { stop_reason: "max_tokens" });
   const llm = createLlm({ client: server.client(), layers: [cut] });
   expect(await rejection(llm.llmCall("Hi"))).toBeInstanceOf(LlmOutputError);
+  expect(server.requests).toEqual([]);
+});
+
+const cyclic: { self?: unknown } = {};
+cyclic.self = cyclic;
+
+test.for([
+  undefined,
+  null,
+  "text",
+  {},
+  cyclic,
+  { ...message("4"), content: undefined },
+  { ...message("4"), content: [{ type: "text" }] },
+  { ...message("4"), model: undefined },
+  { ...message("4"), usage: null },
+])("throws when a layer gives %s for a message, before another layer reads it", async (bad) => {
+  const odd: Layer = () => async () => bad as Message; // what layers without types give
+  let read: unknown;
+  const outer: Layer = (next) => async (params, call) => {
+    const got = await next(params, call);
+    read = got.usage.output_tokens;
+    return got;
+  };
+  const { server, llmCall, llmMessage } = await open(reply("4"), { layers: [outer, odd] });
+  const error = await rejection(step("ask", () => llmCall("Hi")));
+  expect(error).toBeInstanceOf(LlmOutputError);
+  expect(error).toMatchObject({ path: "ask", message: expect.stringContaining("not a message") });
+  const messages = [{ role: "user" as const, content: "Hi" }];
+  expect(await rejection(llmMessage({ messages }))).toBeInstanceOf(LlmOutputError);
+  expect(read).toBe(undefined);
   expect(server.requests).toEqual([]);
 });
 
@@ -603,6 +784,26 @@ test("names calls by the step that makes them, by their name, and call outside o
     },
   );
   expect(paths).toEqual(["route", "route/call#2", "route/classify", "call"]);
+});
+
+test("gives a call that a layer makes inside of another one a path of its own", async () => {
+  const { llmCall, with: change } = await open(reply("4"));
+  const layer: Layer = (next) => async (params, call) => {
+    await llmCall("before");
+    return next(params, call);
+  };
+  const outer = change({ layers: [layer] });
+  const paths: string[] = [];
+  await observe(
+    (e) => e.type === "start" && e.kind === "call" && paths.push(e.path),
+    async () => {
+      await outer.llmCall("Hi");
+      await outer.llmCall("Hi", { name: "ask" });
+      await step("route", () => outer.llmCall("Hi"));
+    },
+  );
+  const inner = ["call/call#2", "ask/call#2", "route/call#2"];
+  expect(paths).toEqual(["call", inner[0], "ask", inner[1], "route", inner[2]]);
 });
 
 test("doesn't go through the layers under a signal that has fired", async () => {
@@ -777,7 +978,7 @@ test("listens to one signal once for a hundred calls, without a warning, and lea
   onTestFinished(() => void process.off("warning", keep));
   const { signal } = new AbortController();
   const { server, llmCall } = await open(reply("4"), { concurrency: 20 });
-  const ask = under(signal, llmCall);
+  const ask = withSignal(signal, llmCall);
   const calls = Array.from({ length: 100 }, (_, i) => ask("Hi", i % 2 ? { onText: () => {} } : {}));
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   await Promise.all(calls);
@@ -792,13 +993,13 @@ test("puts calls under a signal, beside the signal that they are given", async (
   for (const which of ["outer", "own"] as const) {
     const outer = new AbortController();
     const own = new AbortController();
-    const call = under(outer.signal, llmCall)("Hi", { signal: own.signal });
+    const call = withSignal(outer.signal, llmCall)("Hi", { signal: own.signal });
     const { gone } = await server.received(which === "outer" ? 1 : 2);
     (which === "outer" ? outer : own).abort(which);
     expect(await rejection(call)).toBe(which);
     await gone;
   }
-  expect(under(undefined, llmCall)).toBe(llmCall);
+  expect(withSignal(undefined, llmCall)).toBe(llmCall);
 });
 
 test("reports an aborted call as cancelled, and its step too", async () => {
@@ -832,6 +1033,11 @@ test("makes its client at the first call, from the environment", async () => {
 test("takes a token from the environment where there is no key, in the shared door", async () => {
   const server = await startServer(reply("4"));
   setEnv({ ANTHROPIC_AUTH_TOKEN: "token", ANTHROPIC_BASE_URL: server.url });
+  // The shared door takes its client from the environment at its first call, here or in another file.
+  vi.resetModules();
+  const { llmCall: sharedCall, llmMessage: sharedMessage } = await import(
+    "../patterns/llm-call.ts"
+  );
   expect(await sharedCall("Hi")).toBe("4");
   const messages = [{ role: "user" as const, content: "Hi" }];
   expect((await sharedMessage({ messages })).stop_reason).toBe("end_turn");
@@ -918,6 +1124,26 @@ test("types the options: the API's parameters and ours, undefined allowed, messa
   ]);
   expect(bodies(server).filter(({ stream }) => stream)).toEqual([]);
 });
+
+/** A message with these parts, in one piece or as a stream, as the request asks. */
+function wire(parts: Wire): Answer {
+  return ({ body, response }) => {
+    const whole = { ...message("Hi"), ...parts };
+    const type = body.stream ? EVENTS : "application/json";
+    const content = body.stream ? streamOf(whole) : JSON.stringify(whole);
+    response.writeHead(200, { "content-type": type }).end(content);
+  };
+}
+
+/** A stream whose blocks come whole, whatever they are. */
+function streamOf({ content, ...rest }: Wire): string {
+  const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
+  const [start = "", ...ends] = eventsOf({ ...rest, content: [] });
+  const starts = blocks.map((block, index) =>
+    event("content_block_start", { index, content_block: block }),
+  );
+  return [start, ...starts, ...ends].join("");
+}
 
 /** A client that lists each request before it goes out. */
 function counting(server: TestServer, sent: string[] = []) {

@@ -5,10 +5,11 @@ import type { OnError } from "../patterns/fan-out.ts";
 import { createBudget } from "../patterns/layers/budget.ts";
 import { createLlm, type Layer, type LlmOptions } from "../patterns/llm-call.ts";
 import { orchestrate } from "../patterns/orchestrate.ts";
-import { section, vote } from "../patterns/parallel.ts";
 import { refine } from "../patterns/refine.ts";
 import { route } from "../patterns/route.ts";
+import { section } from "../patterns/section.ts";
 import { currentPath } from "../patterns/step.ts";
+import { vote } from "../patterns/vote.ts";
 import { type Answer, hold, rejection, reply, startServer } from "./shared/server.ts";
 
 const textOf = (exchange: Parameters<Answer>[0]) =>

@@ -578,3 +578,18 @@ test("narrows the result by its status, and a task by its own", async () => {
   // @ts-expect-error A worker gives a text.
   await rejection(orchestrate("Compare", { llm, worker: () => 7 }));
 });
+
+test("refuses a worker that is no function, before any call", async () => {
+  const { llm, calls } = scripted([planOf(task("a"))]);
+  // The compiler would refuse it.
+  const error = await rejection(orchestrate("Compare", { llm, worker: 5 as never }));
+  expect(error).toBeInstanceOf(TypeError);
+  expect(calls).toHaveLength(0);
+});
+
+test.for(["", undefined])("refuses a worker's result that is no text (%j)", async (result) => {
+  const { llm } = scripted([planOf(task("a"))]);
+  const worker = () => result as string; // the compiler would refuse undefined
+  const error = await rejection(orchestrate("Compare", { llm, worker }));
+  expect(error).toMatchObject({ name: "TypeError", message: expect.stringContaining("task a") });
+});

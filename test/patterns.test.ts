@@ -27,7 +27,8 @@ const { dependencies }: { dependencies: Readonly<Record<string, string>> } = JSO
 const WORKFLOWS: ReadonlyMap<string, readonly string[]> = new Map([
   ["chain.ts", []],
   ["route.ts", ["fold.ts"]],
-  ["parallel.ts", ["fan-out.ts", "fold.ts"]],
+  ["section.ts", ["fan-out.ts"]],
+  ["vote.ts", ["fan-out.ts", "fold.ts"]],
   ["orchestrate.ts", ["fan-out.ts", "plan.ts"]],
   ["refine.ts", ["fold.ts"]],
 ]);

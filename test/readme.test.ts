@@ -10,14 +10,13 @@ import { promisify } from "node:util";
 import { APIError } from "@anthropic-ai/sdk";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { createLlm } from "../patterns/llm-call.ts";
-import { vote } from "../patterns/parallel.ts";
 import type { TapeLine } from "../patterns/recording/tape.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import type { Routes } from "../patterns/route.ts";
+import { vote } from "../patterns/vote.ts";
 import { slogan } from "./examples/budget.ts";
 import { createGuideServer } from "./examples/server.ts";
 import { sortTickets } from "./examples/tickets.ts";
-import { triage } from "./examples/triage.ts";
 import { fillIn, linesOfCode, README } from "./shared/readme.ts";
 import { folder, ROOT, run } from "./shared/runner.ts";
 import { withResolvers } from "./shared/scripted.ts";
@@ -85,12 +84,24 @@ test("names only npm commands and patterns that there are", async () => {
 test("links only to files that there are", () => {
   const links = [...readme.matchAll(/\]\(([^)\s]+)\)/g)].map(([, to = ""]) => to);
   const named = [...readme.matchAll(/`((?:patterns|runners|test)\/[^`\s]*)`/g)];
-  const relative = links.filter((to) => !to.startsWith("https://"));
+  const relative = links.filter((to) => !/^(https:\/\/|#)/.test(to));
+  const headings = [...readme.matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) => anchorOf(text));
+  for (const to of links.filter((link) => link.startsWith("#"))) {
+    expect(headings).toContain(to.slice(1));
+  }
   expect(relative.length).toBeGreaterThan(5);
   for (const path of [...relative, ...named.map(([, path = ""]) => path)]) {
     expect(existsSync(join(ROOT, path)), path).toBe(true);
   }
 });
+
+/** A heading's anchor, as GitHub makes it. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w\s-]/g, "")
+    .replaceAll(" ", "-");
+}
 
 test("shows every example, and each once", async () => {
   const shown = [...readme.matchAll(/<!-- file: test\/examples\/(\S+) -->/g)];
@@ -107,7 +118,9 @@ test("the budget in the table of commands lets its command through", async () =>
 // The examples
 
 test("triage.ts: a ticket gets the billing reply, or becomes a bug", async () => {
-  // The shared door's client is made once, at its first call.
+  // The shared door's client is made once, at its first call, here or in another file.
+  vi.resetModules();
+  const { triage } = await import("./examples/triage.ts");
   const server = await serve((exchange) => {
     const prompt = promptOf(exchange);
     if (prompt.startsWith("Write a short")) return reply("We are sorry.")(exchange);

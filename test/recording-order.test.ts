@@ -257,7 +257,76 @@ test("pace adds the waiting, and scales a recorded retry-after", async () => {
   }
 });
 
+test("paced replies keep the tape's order, however long the gaps between them are", async () => {
+  const file = await tapeOf([line("a", 0, 60), line("b", 0, 70), line("c", 0, 80)]);
+  const { llm } = await open(file, { mode: "replay", pace: 1, quietMs: 5 });
+  const ended: string[] = [];
+  const call = async (name: string) => void ended.push(await llm.llmCall("Hi", { name }));
+  await Promise.all([call("c"), call("b"), call("a")]);
+  expect(ended).toEqual(["re: a", "re: b", "re: c"]);
+});
+
+test("a paced stream keeps its turn between its events", async () => {
+  const events = { "content-type": "text/event-stream" };
+  const body = { events: eventsOf({ ...message("one two three") }) };
+  const whole = line("a", 0, 160);
+  const request = {
+    endpoint: "/v1/messages",
+    body: { ...Object(whole.request?.body), stream: true },
+  };
+  const streamed = { ...whole, request, reply: { status: 200, headers: events, body } };
+  const file = await tapeOf([streamed, line("b", 0, 161)]);
+  const { llm } = await open(file, { mode: "replay", pace: 1, quietMs: 5 });
+  const ended: string[] = [];
+  const a = llm.llmCall("Hi", { name: "a", onText: (text) => ended.push(text) });
+  const b = llm.llmCall("Hi", { name: "b" });
+  await Promise.all([a, b.then((text) => ended.push(text))]);
+  expect(ended).toEqual(["one ", "two ", "three", "re: b"]);
+});
+
+test.each([
+  ["told to", { status: 529, headers: { "retry-after-ms": "60" }, body: { text: "" } }],
+  ["by itself", undefined],
+])(
+  "while the SDK waits %s before it tries again, no other reply goes first",
+  async (_, failure) => {
+    const failed = { ...line("a", 0, 1), outcome: failure ? "replied" : "broken", reply: failure };
+    const file = await tapeOf([failed, line("a", 60, 10), line("b", 0, 80)]);
+    const options = { mode: "replay", pace: 1, quietMs: 5, maxRetries: 1 } as const;
+    const { llm } = await open(file, options);
+    const ended: string[] = [];
+    const call = async (name: string) => void ended.push(await llm.llmCall("Hi", { name }));
+    await Promise.all([call("b"), call("a")]);
+    expect(ended).toEqual(["re: a", "re: b"]);
+  },
+);
+
+test("a call cancelled while its recorded time passes lets the next one go", async () => {
+  const file = await tapeOf([line("a", 0, 600_000), line("b", 0, 600_001)]);
+  const { llm } = await open(file, { mode: "replay", pace: 1 });
+  const controller = new AbortController();
+  const a = rejection(llm.llmCall("Hi", { name: "a", signal: controller.signal }));
+  const b = llm.llmCall("Hi", { name: "b" });
+  for (let i = 0; i < 50; i++) await turn();
+  controller.abort(new Error("enough"));
+  expect(await a).toEqual(new Error("enough"));
+  expect(await b).toBe("re: b");
+});
+
 // Cancelled calls
+
+test("a replayed call says that it was sent only where it was cancelled when it was recorded", async () => {
+  const file = await tapeFile();
+  await recordVote(file, [0, 1, 2, 3, 4]);
+  const { llm } = await open(file, { mode: "replay" });
+  const sent = new Map<string, unknown>();
+  await observe(
+    (e) => e.type === "end" && e.kind === "call" && sent.set(e.path, e.notes?.sent),
+    () => vote(llm),
+  );
+  const told = [...sent].map(([path, said]) => [Number(/\d+/.exec(path)?.[0]), said]);
+  expect(told.toSorted()).toEqual([...Array(9).keys()].map((i) => [i, i > 4]));
+});
 
 test("a cancelled call is on the tape as cancelled, one cancelled in the door's queue too", async () => {
   const file = await tapeFile();
@@ -401,6 +470,44 @@ test("resume counts a stream that was cut, and a reply that was cut, as absent",
   expect(await askAll(llm, "a", "b")).toEqual(["whole", "whole"]);
 });
 
+const JSON_TYPE = { "content-type": "application/json" };
+
+test.each([
+  ["text", { status: 200, headers: { "content-type": "text/plain" }, body: { text: "Hello" } }],
+  ["nothing", { status: 200, headers: { "content-type": "text/plain" }, body: { text: "" } }],
+  ["bytes", { status: 200, headers: {}, body: { base64: "/w==" } }],
+  ["other JSON", { status: 200, headers: JSON_TYPE, body: { json: { ok: true } } }],
+  ["null", { status: 200, headers: JSON_TYPE, body: { json: null } }],
+  [
+    "a message without usage",
+    { status: 200, headers: JSON_TYPE, body: { json: { type: "message", content: [] } } },
+  ],
+  [
+    "a stream without a message",
+    { status: 200, headers: {}, body: { events: ["event: message_stop\ndata: {}\n\n"] } },
+  ],
+])("resume counts a success that is no message as absent: %s", async (_, useless) => {
+  const file = await tapeOf([{ ...line("a", 0, 1), reply: useless }, line("b", 0, 1)]);
+  const server = await startServer(reply("whole"));
+  const first = await open(file, { mode: "resume", baseURL: server.url });
+  expect(await askAll(first.llm, "b", "a")).toEqual(["re: b", "whole"]);
+  await first.recording.close();
+  const again = await open(file, { mode: "resume", baseURL: server.url });
+  expect(await askAll(again.llm, "b", "a")).toEqual(["re: b", "whole"]);
+  expect(server.requests).toHaveLength(1);
+});
+
+test("resume takes other endpoints' replies as they are", async () => {
+  const counted = { status: 200, headers: JSON_TYPE, body: { json: { input_tokens: 5 } } };
+  const request = { endpoint: "/v1/messages/count_tokens", body: { messages: [], model: "m" } };
+  const file = await tapeOf([{ ...line("call", 0, 1), request, path: "", reply: counted }]);
+  const recording = await openRecording(file, { mode: "resume" });
+  const client = recordedClient(recording, { apiKey: "none", baseURL: "http://127.0.0.1:1" });
+  expect(await client.messages.countTokens({ messages: [], model: "m" })).toMatchObject({
+    input_tokens: 5,
+  });
+});
+
 test("resume refuses a different request at a recorded path before it's paid", async () => {
   const file = await tapeOf([line("a", 0, 1)]);
   const server = await startServer(reply("new"));
@@ -480,10 +587,15 @@ test("in resume, a call cancelled while it waits for the tape's replies is never
   const server = await startServer(reply("new"));
   const { llm, recording } = await open(file, { mode: "resume", baseURL: server.url });
   const controller = new AbortController();
-  const b = llm.llmCall("Hi", { name: "b", signal: controller.signal });
+  const sent: unknown[] = [];
+  const b = observe(
+    (e) => e.type === "end" && e.kind === "call" && sent.push(e.notes?.sent),
+    () => llm.llmCall("Hi", { name: "b", signal: controller.signal }),
+  );
   for (let i = 0; i < 50; i++) await turn();
   controller.abort(new Error("enough"));
   await expect(b).rejects.toThrow("enough");
+  expect(sent).toEqual([false]);
   expect(server.requests).toHaveLength(0);
   await recording.close();
   expect((await linesOf(file)).map(({ path, outcome }) => [path, outcome])).toEqual([

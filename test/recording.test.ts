@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setImmediate as turn } from "node:timers/promises";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import type Anthropic from "@anthropic-ai/sdk";
 import {
@@ -9,6 +9,7 @@ import {
   APIConnectionError,
   APIConnectionTimeoutError,
   APIError,
+  APIUserAbortError,
   type ClientOptions,
   type Middleware,
 } from "@anthropic-ai/sdk";
@@ -214,6 +215,25 @@ test("uses several recordings under one path in order, each once", async () => {
   await expect(replay(file, again)).rejects.toThrow(
     "loop was recorded 2 times, and is asked for again",
   );
+});
+
+test("identical calls under one path get the replies that they got, in whatever order they ended", async () => {
+  const file = await tapeFile();
+  const { client, server, recording } = await live(file, [hold], { maxRetries: 1 });
+  const run = (client: Anthropic) =>
+    Promise.all([1, 2, 3].map(() => askText(client.withOptions({ maxRetries: 1 }), "Same")));
+  const running = run(client);
+  const third = await server.received(3);
+  const [first, second] = server.requests;
+  if (!first || !second) throw new Error("three were received");
+  reply("three")(third);
+  fails(429, { "retry-after-ms": "1" })(second);
+  reply("two, again")(await server.received(4));
+  reply("one")(first);
+  const recorded = await running;
+  await recording.close();
+  expect(recorded.toSorted()).toEqual(["one", "three", "two, again"]);
+  for (let i = 0; i < 5; i++) expect((await replay(file, run)).result).toEqual(recorded);
 });
 
 test("records a 429 and the retry after it, and replays both without waiting out retry-after", async () => {
@@ -442,6 +462,26 @@ test.each(["never", "Replay", "", undefined])("refuses the mode %j", async (mode
   );
 });
 
+test("a pace and a quiet time beyond what a timer holds are cut to that", async () => {
+  const file = await tapeFile(`${HEADER}\n${LINE}\n`);
+  const options = { mode: "replay", pace: 1e12, quietMs: 1e12 } as const;
+  const recording = await openRecording(file, options);
+  const controller = new AbortController();
+  const asked = { ...params({ content: "Hi" }) };
+  const { signal } = controller;
+  const client = recordedClient(recording, { logLevel: "off" });
+  let ended = false;
+  const call = step("a", () => rejection(client.messages.create(asked, { signal })));
+  void call.then(() => {
+    ended = true;
+  });
+  // An overflowing timer would fire after 1 ms.
+  await sleep(20);
+  expect(ended).toBe(false);
+  controller.abort();
+  expect(await call).toBeInstanceOf(APIUserAbortError);
+});
+
 test("refuses a pace that is negative or no number", async () => {
   for (const pace of [-1, Number.NaN]) {
     await expect(openRecording(await tapeFile(), { mode: "record", pace })).rejects.toThrow(
@@ -479,11 +519,77 @@ test.each([
   ['line 1: its origin must be "api" or "transcribed"', '{"version":1,"origin":"x"}\n'],
   ["line 3: this is not a recorded call", `${HEADER}\n${LINE}\n{"path":\n${LINE}\n`],
   ["line 2: this is not a recorded call", `${HEADER}\n{"path":"a"}\n${LINE}\n`],
+  ["line 3: this is not a recorded call", `${HEADER}\n${LINE}\nnot a line\n`],
+  ["line 3: this is not a recorded call", `${HEADER}\n${LINE}\nnot a line`],
+  ["line 1: its model must be a string", `${HEADER.replace("{", '{"model":5,')}\n`],
+  [
+    "line 1: its concurrency must be a whole number of at least 1",
+    `${HEADER.replace("{", '{"concurrency":0,')}\n`,
+  ],
 ])("refuses a broken tape: %s", async (message, content) => {
   const error = await rejection(openRecording(await tapeFile(content), { mode: "replay" }));
   expect(error).toBeInstanceOf(RecordingError);
   expect(String(error)).toContain(message);
 });
+
+test.each([
+  { reply: {} },
+  { reply: undefined },
+  { reply: { status: 200, headers: {} } },
+  { reply: { status: 99, headers: {}, body: { text: "" } } },
+  { reply: { status: "200", headers: {}, body: { text: "" } } },
+  { reply: { status: 200, headers: null, body: { text: "" } } },
+  { reply: { status: 200, headers: { "content-type": 5 }, body: { text: "" } } },
+  { reply: { status: 200, headers: { "content type": "x" }, body: { text: "" } } },
+  { reply: { status: 200, headers: {}, body: { text: 5 } } },
+  { reply: { status: 200, headers: {}, body: { events: [5] } } },
+  { request: undefined },
+  { request: "Hi" },
+  { request: { endpoint: 5, body: {} } },
+  { request: { endpoint: "/v1/messages" } },
+  { outcome: "broken", request: undefined },
+  { outcome: "broken", error: "reset" },
+  { outcome: "lost" },
+  { begin: -1 },
+  { ms: null },
+])("refuses a line of a wrong shape, with its number: %j", async (wrong) => {
+  const line = JSON.stringify({ ...JSON.parse(LINE), ...wrong });
+  const content = `${HEADER}\n${LINE}\n${line}\n`;
+  for (const mode of ["replay", "resume"] as const) {
+    const file = await tapeFile(content);
+    const error = await rejection(openRecording(file, { mode }));
+    expect(error).toBeInstanceOf(RecordingError);
+    expect(String(error)).toContain("line 3: this is not a recorded call");
+    expect(await readFile(file, "utf8")).toBe(content);
+  }
+});
+
+test.each([
+  "shopping list: eggs, milk",
+  "{}",
+  '{"version":1}',
+  "{'version':1}",
+  `\uFEFF${HEADER}`,
+  `\uFEFF${HEADER}\n`,
+  "eggs\n",
+  `${HEADER}\neggs`,
+  `${HEADER}\neggs\n`,
+])("resume leaves a file alone that is no recording: %j", async (content) => {
+  const file = await tapeFile(content);
+  await expect(openRecording(file, { mode: "resume" })).rejects.toBeInstanceOf(RecordingError);
+  expect(await readFile(file, "utf8")).toBe(content);
+});
+
+test.each(["", "{", '{"version":1,"ori', HEADER.slice(0, -1)])(
+  "resume starts afresh where the header was torn: %j",
+  async (content) => {
+    const file = await tapeFile(content);
+    await record(file, [reply("yes")], (client) => step("a", () => ask(client, "Hi")), {
+      mode: "resume",
+    });
+    expect((await linesOf(file)).map(({ path }) => path)).toEqual([undefined, "a"]);
+  },
+);
 
 test("replays a tape whose last line was torn, without that line", async () => {
   const file = await tapeFile(`${HEADER}\n${LINE}\n${LINE.slice(0, 90)}`);
@@ -505,6 +611,23 @@ test("record starts an existing tape afresh, and makes the folder of a new one",
   const deep = join(file, "..", "new", "tape.jsonl");
   await record(deep, [reply("yes")], (client) => step("c", () => ask(client, "Hi")));
   expect(await linesOf(deep)).toHaveLength(2);
+});
+
+test("record leaves an older tape alone until the first call has ended", async () => {
+  const content = `${HEADER}\n${LINE}\n`;
+  const file = await tapeFile(content);
+  const { server, client, recording } = await live(file, [hold]);
+  // Without a key.
+  const keyless = client.withOptions({ apiKey: null, authToken: null });
+  await rejection(step("b", () => ask(keyless, "Hi")));
+  expect(await readFile(file, "utf8")).toBe(content);
+  const asked = step("b", () => ask(client, "Hi"));
+  const exchange = await server.received(1);
+  expect(await readFile(file, "utf8")).toBe(content);
+  reply("yes")(exchange);
+  await asked;
+  await recording.close();
+  expect((await linesOf(file)).map(({ path }) => path)).toEqual([undefined, "b"]);
 });
 
 test("model and concurrency are kept in the header", async () => {
@@ -540,6 +663,81 @@ test("no byte of the key gets in any file or error text, recorded, recorded agai
     if (error instanceof Error) texts.push(`${error.stack}${error.message}`);
   expect(errors).toEqual([expect.any(RecordingError), expect.any(RecordingError)]);
   for (const text of texts) expect(text).not.toContain(KEY);
+});
+
+/** What is on the tape after a call that fails. */
+async function failedTape(answer: Answer, options: ClientOptions): Promise<string> {
+  const file = await tapeFile();
+  await record(file, [answer], (client) => step("a", () => rejection(ask(client, "Hi"))), {
+    maxRetries: 0,
+    ...options,
+  });
+  expect(await linesOf(file)).toHaveLength(2);
+  return readFile(file, "utf8");
+}
+
+/** Answers 401 with all that it was sent, in UTF-8 or with a byte that isn't. */
+const echo =
+  (encoding: "utf8" | "latin1"): Answer =>
+  ({ url, headers, response }) => {
+    response.writeHead(401, { "content-type": encoding === "utf8" ? "text/plain" : "text/html" });
+    response.end(Buffer.from(`é ${decodeURIComponent(url)} ${JSON.stringify(headers)}`, encoding));
+  };
+
+test("a user and a password in the URL aren't kept", async () => {
+  for (const user of ["me:passw0rd", "me:pw", "me:p%40ss%20word"]) {
+    const text = await failedTape(hold, { baseURL: `http://${user}@127.0.0.1:1/x?key=s3cret` });
+    expect(text).toContain("includes credentials: http://127.0.0.1:1/");
+    expect(text).not.toMatch(/passw0rd|:pw|p%40ss|p@ss|s3cret/);
+  }
+});
+
+test("of the query only what tells calls apart is kept and compared", async () => {
+  const file = await tapeFile();
+  const asked = params({ content: "Hi" });
+  const run = (client: Anthropic) =>
+    client.messages.create(asked, { query: { key: "s3cret", beta: "true", "api-version": "1" } });
+  await record(file, [reply("Hello")], run);
+  expect((await linesOf(file))[1].request.endpoint).toBe("/v1/messages?beta=true");
+  expect(await readFile(file, "utf8")).not.toContain("s3cret");
+  const again = (client: Anthropic) => client.messages.create(asked, { query: { beta: "true" } });
+  expect((await replay(file, again)).recording.unused()).toEqual([]);
+  await expect(replay(file, (client) => ask(client, "Hi"))).rejects.toThrow("endpoint, line 1");
+});
+
+test.each(["utf8", "latin1"] as const)(
+  "a credential that a failed reply quotes in %s isn't kept, whatever header it came with",
+  async (encoding) => {
+    const octets: Answer = (exchange) => {
+      const { response } = exchange;
+      const writeHead = response.writeHead.bind(response);
+      response.writeHead = () => writeHead(401, { "content-type": "application/octet-stream" });
+      echo(encoding)(exchange);
+    };
+    const text = await failedTape(encoding === "utf8" ? echo(encoding) : octets, {
+      apiKey: "short-key",
+      defaultHeaders: {
+        "x-gateway-key": "gate-123",
+        cookie: "sid=cookie-45; a=b",
+        "x-flag": "none",
+      },
+      defaultQuery: { key: "query/678" },
+    });
+    const { body } = JSON.parse(text.trim().split("\n")[1] ?? "").reply;
+    const kept = body.text ?? Buffer.from(body.base64, "base64").toString("latin1");
+    expect(kept).toContain("[struck out]");
+    expect(kept).toContain('"x-flag":"none"');
+    expect(kept).toContain("application/json");
+    expect(kept).not.toMatch(/short-key|gate-123|cookie-45|query\/678/);
+  },
+);
+
+test("a header's ordinary word stays in a prompt and in its answer", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => askText(client, "Is it in production?");
+  const defaultHeaders = { "x-environment": "production" };
+  await record(file, [reply("In production.")], run, { defaultHeaders });
+  expect((await replay(file, run)).result).toBe("In production.");
 });
 
 test("nothing that names the account or the request is kept", async () => {

@@ -632,3 +632,26 @@ test("narrows the result by its status", async () => {
   // @ts-expect-error A check gives true or a reason, and never false.
   await rejection(refine("Write", { llm, criteria, check: () => false }));
 });
+
+test.for([{ draft: 5 }, { check: "no" }])(
+  "refuses what is no function, before any call (%j)",
+  async (part) => {
+    const { llm, calls } = scripted([]);
+    // The compiler would refuse it.
+    const error = await rejection(refine("Write", { llm, criteria, ...(part as object) }));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(calls).toHaveLength(0);
+  },
+);
+
+test.for(["", undefined])("refuses a draft that is no text (%j)", async (text) => {
+  const draft = () => text as string; // the compiler would refuse undefined
+  const error = await rejection(refine("Write", { llm: scripted([]).llm, criteria, draft }));
+  expect(error).toMatchObject({ name: "TypeError", message: expect.stringContaining("draft") });
+});
+
+test("takes a draft's entities as they stand, since it may be HTML", async () => {
+  const grade = "<evaluation>PASS</evaluation><score>9</score><feedback></feedback>";
+  const { llm } = scripted(["<draft><p>1 &lt; 2</p></draft>", grade]);
+  expect(await refine("Write", { llm, criteria })).toMatchObject({ draft: "<p>1 &lt; 2</p>" });
+});

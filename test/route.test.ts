@@ -320,3 +320,15 @@ test("types the fallback and the routes", async () => {
   // @ts-expect-error A route takes the input's text.
   await rejection(route("Hi", { llm, routes: { a: { when: "x", run: (n: number) => n } } }));
 });
+
+test("refuses a route without a function, before any call", async () => {
+  const { llm, calls } = scripted(["<label>a</label>"]);
+  const routes = { a: { when: "always" } };
+  // The compiler would refuse it.
+  const error = await rejection(route("Hi", { llm, routes: routes as never }));
+  expect(error).toMatchObject({
+    name: "TypeError",
+    message: expect.stringContaining('run of "a"'),
+  });
+  expect(calls).toHaveLength(0);
+});

@@ -93,8 +93,14 @@ test("reads a tag in any case, and names it as it was asked for", () => {
   expect(readTag("<Label>billing</Label>", "label")).toBe("billing");
   expect(readTag("<LABEL>billing</label>", "label")).toBe("billing");
   expect(parseTags("<nextstep>go</NEXTSTEP>", ["nextStep"])).toEqual([
-    { tag: "nextStep", text: "go", attributes: new Map() },
+    { tag: "nextStep", text: "go", raw: "go", attributes: new Map() },
   ]);
+});
+
+test("gives a text that may be HTML itself as it stands, where it's asked to", () => {
+  const reply = "<draft><p>1 &lt; 2 &amp;amp; R&D</p>\r\n</draft>";
+  expect(readTag(reply, "draft")).toBe("<p>1 < 2 &amp; R&D</p>\r\n");
+  expect(readTag(reply, "draft", { decode: false })).toBe("<p>1 &lt; 2 &amp;amp; R&D</p>\r\n");
 });
 
 test("folds the case of ASCII letters only", () => {
@@ -156,7 +162,7 @@ test("reads names that the parser or an object has a use for", () => {
   for (const name of names) {
     const found = parseTags(`<${name} ${name}="1" __proto__="2">x</${name}>`, [name]);
     const attributes = new Map(Object.entries({ [name]: "1", ["__proto__"]: "2" }));
-    expect(found).toEqual([{ tag: name, text: "x", attributes }]);
+    expect(found).toEqual([{ tag: name, text: "x", raw: "x", attributes }]);
     expect(readTags(`<${name}>x</${name}>`, [name])).toEqual({ [name]: "x" });
   }
 });
@@ -413,7 +419,7 @@ test("any text comes back the same", () => {
     (text, attributes) => {
       const reply = `prose ${tagged("answer", text, { attributes, also: ["label"] })} prose`;
       const element = { tag: "answer", text, attributes: new Map(Object.entries(attributes)) };
-      expect(parseTags(reply, ["answer", "label"])).toEqual([element]);
+      expect(parseTags(reply, ["answer", "label"])).toMatchObject([element]);
       expect(readTags(reply, ["answer"])).toEqual({ answer: text });
       expect(parseTags(tagged("input", text, { also: ["label"] }), ["label"])).toEqual([]);
       if (text.trim() !== "") expect(readTag(reply, "answer")).toBe(text);

@@ -7,22 +7,76 @@
  *
  * What a caller must never get is an answer that was cut off and looks whole.
  */
-import type { Message, StopReason } from "@anthropic-ai/sdk/resources/messages";
+import type { Message, MessageStreamEvent, StopReason } from "@anthropic-ai/sdk/resources/messages";
 import { LlmOutputError } from "../errors.ts";
 import type { LlmParams } from "../llm-call.ts";
 
-/** Passes a message on. A 200 can also be a proxy's HTML page or an error object: the SDK passes both on. */
-export function asMessage(reply: Message): Message {
-  const parts: { readonly [K in keyof Message]?: unknown } | null | undefined | string = reply;
-  const isMessage =
-    typeof parts === "object" &&
-    parts?.type === "message" &&
-    Array.isArray(parts.content) &&
-    typeof parts.usage === "object" &&
-    parts.usage !== null;
-  if (isMessage) return reply;
-  const text = typeof parts === "string" ? parts : (JSON.stringify(parts) ?? "nothing");
-  throw new LlmOutputError(`The reply is not a message: ${text.slice(0, 200)}`, { text });
+/**
+ * Passes a message on. A 200 can also be a proxy's HTML page, an error object, or a message with parts
+ * missing: the SDK passes all of them on. A layer can answer with anything too.
+ *
+ * @param body What came over the wire, where that is known: it is the error's text then.
+ */
+export function asMessage(reply: Message, body?: string): Message {
+  if (isMessage(reply)) return reply;
+  throw notMessage(reply, body);
+}
+
+/** The error for what came in place of a message. */
+export function notMessage(reply: unknown, body?: string, wanted = "a message"): LlmOutputError {
+  const text = body ?? (typeof reply === "string" ? reply : asJson(reply));
+  const start = text.slice(0, 200) || "nothing";
+  return new LlmOutputError(`The reply is not ${wanted}: ${start}`, { text });
+}
+
+/** Throws for a streamed piece without its text: the SDK adds it up, to `"undefined"`. */
+export function checkEvent(event: MessageStreamEvent): void {
+  const part =
+    (event.type === "content_block_start" && event.content_block) ||
+    (event.type === "content_block_delta" && event.delta);
+  if (part && !hasText(part)) throw new Error(`a piece has no text: ${asJson(part)}`);
+}
+
+/** What the door, budgets, events and agents read without looking. */
+function isMessage(reply: unknown): boolean {
+  if (!isObject(reply)) return false;
+  const { type, model, content, usage } = reply;
+  const isWhole = type === "message" && typeof model === "string" && isObject(usage);
+  return isWhole && Array.isArray(content) && content.every(hasText);
+}
+
+/** Whether a block, or a streamed piece of one, has a type and the text that goes with it. */
+function hasText(part: unknown): boolean {
+  if (!isObject(part)) return false;
+  switch (part.type) {
+    case "text":
+    case "text_delta":
+      return typeof part.text === "string";
+    case "thinking":
+    case "thinking_delta":
+      return typeof part.thinking === "string";
+    case "input_json_delta":
+      return typeof part.partial_json === "string";
+    default:
+      return typeof part.type === "string";
+  }
+}
+
+/** The parts of messages, blocks and pieces that are looked at. */
+type Parts = Readonly<Partial<Record<PartName, unknown>>>;
+type PartName = "type" | "model" | "content" | "usage" | "text" | "thinking" | "partial_json";
+
+function isObject(value: unknown): value is Parts {
+  return typeof value === "object" && value !== null;
+}
+
+/** Never throws: what a layer gives may be no JSON at all. */
+function asJson(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "";
+  } catch {
+    return String(value);
+  }
 }
 
 const STOP_REASONS: ReadonlySet<unknown> = new Set<StopReason>([
@@ -70,8 +124,10 @@ export function textOf(turns: readonly Message[]): string {
 
 function joined(turns: readonly Message[]): string {
   let text = "";
-  for (const block of turns.flatMap(({ content }) => content)) {
-    if (block.type === "text") text += block.text;
+  for (const { content } of turns) {
+    for (const block of content) {
+      if (block.type === "text") text += block.text;
+    }
   }
   return text;
 }

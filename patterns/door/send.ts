@@ -14,8 +14,8 @@ import { HaltError, LlmOutputError } from "../errors.ts";
 import { follow } from "../fan-out.ts";
 import type { CallOptions, Params } from "../llm-call.ts";
 import { annotate, reportText } from "../step.ts";
-import { asMessage } from "./reply.ts";
-import { endSilence } from "./silence.ts";
+import { asMessage, checkEvent, notMessage } from "./reply.ts";
+import { type BodyWatch, watchBody } from "./silence.ts";
 
 type Api = Pick<Anthropic["messages"], "create" | "stream">;
 
@@ -42,30 +42,24 @@ export async function request(
   // A signal of the call's own, so that what the SDK attaches to it goes with the call.
   const follower = signal && follow(signal);
   const own = follower?.controller.signal;
-  const options = { signal: own, middleware: [endSilence(idleMs)] };
+  const watch = watchBody(idleMs);
+  const options = { signal: own, middleware: [watch.middleware] };
   try {
     return await slots(own, async () => {
       // A call that was cancelled before this has cost nothing: budgets and displays ask for it.
       annotate({ sent: true });
-      return asMessage(
-        streams
-          ? await streamed(api, params, options, onText)
-          : await whole(api.create({ ...params, stream: false }, options)),
-      );
+      const reply = streams
+        ? await streamed(api, params, options, onText, watch)
+        : await api.create({ ...params, stream: false }, options);
+      return asMessage(reply, watch.body());
     });
   } catch (error) {
     own?.throwIfAborted();
+    // Half a JSON text; in a stream such an error is the caller's own, thrown by onText.
+    if (error instanceof SyntaxError && !streams) throw notWhole(error, watch.body() ?? "");
     throw error;
   } finally {
     follower?.release();
-  }
-}
-
-async function whole(reply: Promise<Message>): Promise<Message> {
-  try {
-    return await reply;
-  } catch (error) {
-    throw error instanceof SyntaxError ? notWhole(error, "") : error;
   }
 }
 
@@ -74,6 +68,7 @@ async function streamed(
   params: Params,
   options: Parameters<Api["stream"]>[1],
   onText: CallOptions["onText"],
+  watch: BodyWatch,
 ): Promise<Message> {
   const stream = api.stream({ ...params, stream: true }, options);
   let text = "";
@@ -82,6 +77,7 @@ async function streamed(
   stream.on("connect", () => {
     answered = true;
   });
+  stream.on("streamEvent", checkEvent);
   stream.on("text", (delta) => {
     // What has arrived together still comes, one by one, after an abort.
     if (stream.controller.signal.aborted) return;
@@ -101,7 +97,9 @@ async function streamed(
     if (!(error instanceof AnthropicError) || error instanceof APIError) throw error;
     // The stream helper wraps whatever isn't the SDK's own, an unmade call too.
     if (error.cause instanceof HaltError) throw error.cause;
-    throw answered ? notWhole(error, text) : error;
+    if (!answered) throw error;
+    const body = watch.body();
+    throw body ? notMessage(body, body, "a stream of events") : notWhole(error, text);
   }
 }
 

@@ -1,8 +1,9 @@
 /**
- * Ends a response that has fallen silent, and names a connection that was lost while it was read.
+ * Watches the bodies of a call's responses: one that falls silent, is lost, or has said all it had to say.
  *
- *     headers ── bytes ── bytes ──────── nothing for idleMs ──► APIConnectionTimeoutError
- *                           └─────────── reset ───────────────► APIConnectionError
+ *     headers ── bytes ── bytes ─┬────── nothing for idleMs ──► APIConnectionTimeoutError
+ *                                ├────── reset ───────────────► APIConnectionError
+ *                                └────── message_stop ────────► the end, whatever comes after it
  *
  * The SDK's own timeout ends with the headers, and its streams swallow the server's pings; a stalled
  * reply would wait for ever. So the raw bytes are counted here, in a middleware below both, whether
@@ -17,17 +18,42 @@ import {
 
 type Body = ReadableStream<Uint8Array>;
 
-/** Makes the middleware. `idleMs` is how long no byte may come, in milliseconds. */
-export function endSilence(idleMs: number): Middleware {
-  return async (request, next, ctx) => {
+/** The watch over one call. */
+export interface BodyWatch {
+  readonly middleware: Middleware;
+  /** The last body that was read to its end: whole, or 100 kB of what was to be a stream and has no
+   * event in it. `undefined` for a stream of events, and where the response didn't come this way. */
+  readonly body: () => string | undefined;
+}
+
+/** How much of a body is kept that was to be a stream, in bytes. */
+const MAX_KEPT = 100_000;
+/** How long the end of a body may take after `message_stop`, in milliseconds. */
+const MAX_LINGER_MS = 1000;
+
+/** Makes the watch. `idleMs` is how long no byte may come, in milliseconds. */
+export function watchBody(idleMs: number): BodyWatch {
+  let read: string | undefined;
+  const keep = (text: string | undefined) => {
+    read = text;
+  };
+  const middleware: Middleware = async (request, next, ctx) => {
     const response = await next(request);
     const { body } = response;
+    keep(body ? undefined : "");
     if (!body) return response;
-    if (ctx.options?.stream && response.ok) return new Response(stream(body, idleMs), response);
+    if (ctx.options?.stream && response.ok) {
+      return new Response(stream(body, idleMs, keep), response);
+    }
     // The SDK reads any other reply whole. Reading for it costs a tenth of wrapping its body.
-    const text = () => readAll(response.body ?? body, idleMs);
+    const text = async () => {
+      const whole = await readAll(response.body ?? body, idleMs);
+      keep(whole);
+      return whole;
+    };
     return Object.assign(response, { text, json: async () => JSON.parse(await text()) });
   };
+  return { middleware, body: () => read };
 }
 
 async function readAll(body: Body, idleMs: number): Promise<string> {
@@ -44,16 +70,46 @@ async function readAll(body: Body, idleMs: number): Promise<string> {
 
 const decoder = new TextDecoder();
 
-function stream(body: Body, idleMs: number): Body {
-  const { read, cancel } = watch(body, idleMs);
+function stream(body: Body, idleMs: number, keep: (text: string | undefined) => void): Body {
+  const { read, cancel, leave } = watch(body, idleMs);
+  const events = followEvents();
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await read();
-      if (done) controller.close();
-      else controller.enqueue(value);
+      if (!done) controller.enqueue(value);
+      if (done) keep(events.none());
+      else if (!events.haveEnded(value)) return;
+      else void leave();
+      controller.close();
     },
     cancel,
   });
+}
+
+/** Follows a stream of events by its lines, which no text can hold: in JSON there are none. */
+function followEvents() {
+  let line = "";
+  let begun = false;
+  let stopping = false;
+  let kept = Buffer.alloc(0);
+
+  /** Whether the last event is over with these bytes. */
+  const haveEnded = (bytes: Uint8Array): boolean => {
+    const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const lines = (line + chunk.toString("latin1")).split("\n");
+    // Of a line that is still to be ended no more is needed than tells it from the last event's.
+    line = lines.pop()?.slice(0, 40) ?? "";
+    for (const whole of lines) {
+      if (stopping && /^\r?$/.test(whole)) return true;
+      begun ||= /^(event|data):/.test(whole);
+      stopping ||= /^event: ?message_stop\r?$/.test(whole);
+    }
+    if (!begun) kept = Buffer.concat([kept, chunk.subarray(0, MAX_KEPT - kept.length)]);
+    return false;
+  };
+  /** What came instead of events. */
+  const none = () => (begun ? undefined : decoder.decode(kept));
+  return { haveEnded, none };
 }
 
 function watch(body: Body, idleMs: number) {
@@ -81,7 +137,19 @@ function watch(body: Body, idleMs: number) {
       throw asSdkError(error);
     }
   };
-  return { read, cancel };
+  /** Reads on to the end, since only then the connection can be used again; hangs up if none comes. */
+  const leave = async () => {
+    clearTimeout(timer);
+    timer = setTimeout(fallSilent, Math.min(idleMs, MAX_LINGER_MS));
+    try {
+      while (!(await reader.read()).done);
+    } catch {
+      // Nobody waits for these bytes any more.
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  return { read, cancel, leave };
 }
 
 function asSdkError(error: unknown): unknown {

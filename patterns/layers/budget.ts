@@ -8,17 +8,23 @@
  * It reserves before it spends, so that calls in flight together can't overdraw it. What a request may
  * cost at most is its bytes, taken for tokens, at the price of writing them to the cache, and its
  * `max_tokens` at the output price: lower `max_tokens` where a small budget must allow several calls.
+ * Where that is no bound (a URL, a server tool, the fast mode, …), a limit in dollars is refused.
  *
  * A call that ends without saying what it used (cancelled, connection lost) may have been billed. It
- * stays reserved, as `unsettled`: read such a total as "at most".
+ * stays reserved, as `unsettled`: read such a total as "at most". So does a reply whose price isn't
+ * known, such as one of another tier, and what that did cost may even be more.
+ *
+ * A call is one call, however often the SDK retries it. An attempt that was lost, and may have been
+ * billed, isn't seen: for a strict limit set `maxRetries: 0` on the client.
  *
  * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
  */
-import { CACHE_WRITE, costOf, PRICES, type Prices, priceOf } from "../cost.ts";
-import { BudgetError, checkCount, HaltError } from "../errors.ts";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { CACHE_WRITE, costOf, PRICES, type Prices, priceOf, unboundedPart } from "../cost.ts";
+import { BudgetError, checkCount, HaltError, shown } from "../errors.ts";
 import { follow } from "../fan-out.ts";
 import type { Layer, Params } from "../llm-call.ts";
-import { noted } from "../step.ts";
+import { currentPath, noted } from "../step.ts";
 
 /** The limits: at least one of the two. */
 export interface BudgetOptions {
@@ -38,13 +44,14 @@ export interface Amount {
 
 /** A budget, and where it stands. */
 export interface Budget {
-  /** For `createLlm({ layers })` or `llm.with({ layers })`. One budget may serve several doors. */
+  /** For `createLlm({ layers })` or `llm.with({ layers })`. One budget may serve several doors, and
+   * counts a call once that goes through two of them. */
   readonly layer: Layer;
   /** What calls did cost. */
   readonly spent: () => Amount;
   /** What the calls in flight may cost at most. */
   readonly reserved: () => Amount;
-  /** What calls may have cost that ended without saying so. */
+  /** What was reserved for calls that ended without saying what they cost. */
   readonly unsettled: () => Amount;
 }
 
@@ -52,7 +59,8 @@ export interface Budget {
  * Makes a budget.
  *
  * @throws {RangeError} `usd` is not a number above 0, `calls` not a whole number of at least 1, or
- *   neither is given. A call to a model without a price throws it too, under a limit in dollars.
+ *   neither is given. Under a limit in dollars a call throws it too, before it is sent, if what it may
+ *   cost at most isn't known.
  *
  * @example
  * const budget = createBudget({ usd: 0.5 });
@@ -65,49 +73,56 @@ export function createBudget(options: BudgetOptions): Budget {
   const { prices = PRICES } = options;
   checkLimits(options);
   const spent = { usd: 0, calls: 0 };
-  const reserved = { usd: 0, calls: 0 };
   const unsettled = { usd: 0, calls: 0 };
+  const inFlight = new Set<Hold>();
   const waiting: (() => void)[] = [];
 
-  const fits = (most: Amount, inFlight: Amount) =>
-    spent.usd + inFlight.usd + unsettled.usd + most.usd <= usd &&
-    spent.calls + inFlight.calls + unsettled.calls + most.calls <= calls;
+  const fits = (most: Amount, held: Amount) =>
+    spent.usd + held.usd + unsettled.usd + most.usd <= usd &&
+    spent.calls + held.calls + unsettled.calls + most.calls <= calls;
 
-  const reserve = async (most: Amount, signal: AbortSignal | undefined) => {
-    while (!fits(most, reserved)) {
-      if (!fits(most, { usd: 0, calls: 0 })) throw refusal(most);
+  const reserve = async (hold: Hold, isInner: boolean, signal: AbortSignal | undefined) => {
+    while (!fits(hold.most, sum(inFlight))) {
+      // A call made inside of another one can't wait: that one waits for it.
+      const held = isInner ? sum(inFlight) : NOTHING;
+      if (!fits(hold.most, held)) throw refusal(hold.most, held);
       await nextSettlement(waiting, signal);
     }
-    add(reserved, most, 1);
+    inFlight.add(hold);
   };
 
-  const refusal = (most: Amount) => {
-    if (spent.calls + unsettled.calls + 1 > calls) {
+  const refusal = (most: Amount, held: Amount) => {
+    if (spent.calls + held.calls + unsettled.calls + most.calls > calls) {
       return new BudgetError(`The budget of ${calls} calls is used up`);
     }
-    const left = usd - spent.usd - unsettled.usd;
-    return new BudgetError(
-      `The budget of $${usd} has $${left.toFixed(4)} left, and this call may cost $${most.usd.toFixed(4)}`,
-    );
+    const left = usd - spent.usd - held.usd - unsettled.usd;
+    const why = `has $${left.toFixed(4)} left, and this call may cost $${most.usd.toFixed(4)}`;
+    return new BudgetError(`The budget of $${usd} ${why}: lower max_tokens, or raise the budget`);
   };
 
   const layer: Layer = (next) => async (params, call) => {
+    const around = holds.getStore() ?? [];
+    const own = around.filter((hold) => inFlight.has(hold));
+    const path = currentPath();
+    // The same call, in a door that has this budget twice.
+    if (own.some((hold) => hold.path === path)) return next(params, call);
     const most = { usd: mostItMayCost(params, prices, usd), calls: 1 };
-    await reserve(most, call.signal);
+    const hold = { path, most };
+    await reserve(hold, own.length > 0, call.signal);
     try {
       call.signal?.throwIfAborted();
-      const message = await next(params, call);
+      const message = await holds.run([...around, hold], () => next(params, call));
       const cost = costOf(message.model, message.usage, prices);
       if (noted("recorded") === undefined) {
-        add(cost === undefined ? unsettled : spent, { usd: cost ?? most.usd, calls: 1 }, 1);
+        add(cost === undefined ? unsettled : spent, { usd: cost ?? most.usd, calls: 1 });
       }
       return message;
     } catch (error) {
       const sent = noted("sent") === true && noted("recorded") === undefined;
-      if (sent && !isUnpaid(error)) add(unsettled, most, 1);
+      if (sent && !isUnpaid(error)) add(unsettled, most);
       throw error;
     } finally {
-      add(reserved, most, -1);
+      inFlight.delete(hold);
       for (const wake of waiting.splice(0)) wake();
     }
   };
@@ -115,24 +130,44 @@ export function createBudget(options: BudgetOptions): Budget {
   return {
     layer,
     spent: () => ({ ...spent }),
-    reserved: () => ({ ...reserved }),
+    reserved: () => sum(inFlight),
     unsettled: () => ({ ...unsettled }),
   };
 }
 
+/** What a call in flight has reserved. */
+interface Hold {
+  readonly path: string;
+  readonly most: Amount;
+}
+
+/** Of the call under way and of those that it was made inside of, whatever their budgets. */
+const holds = new AsyncLocalStorage<readonly Hold[]>();
+
+const NOTHING: Amount = { usd: 0, calls: 0 };
+
 type Running = { -readonly [Key in keyof Amount]: Amount[Key] };
 
-function add(total: Running, { usd, calls }: Amount, sign: 1 | -1): void {
-  total.calls += sign * calls;
-  // Adding and taking away leaves a rest of some 1e-17; with nothing reserved it is nothing.
-  total.usd = total.calls === 0 ? 0 : total.usd + sign * usd;
+function add(total: Running, { usd, calls }: Amount): void {
+  total.usd += usd;
+  total.calls += calls;
+}
+
+function sum(holds: Iterable<Hold>): Amount {
+  const total = { ...NOTHING };
+  for (const { most } of holds) add(total, most);
+  return total;
 }
 
 function mostItMayCost(params: Params, prices: Prices, limit: number): number {
   const price = priceOf(params.model, prices);
-  if (!price) {
+  const unbounded = unboundedPart(params);
+  if (!price || unbounded) {
     if (limit === Number.POSITIVE_INFINITY) return 0;
-    throw new RangeError(`A budget in dollars needs the price of "${params.model}": give prices`);
+    const why = price
+      ? `can't tell what ${unbounded} may cost at most: leave it out, or give a limit in calls instead`
+      : `needs the price of "${params.model}": give prices`;
+    throw new RangeError(`A budget in dollars ${why}`);
   }
   const body = JSON.stringify(params);
   const write = body.includes('"ttl":"1h"') ? CACHE_WRITE["1h"] : CACHE_WRITE["5m"];
@@ -165,8 +200,8 @@ async function nextSettlement(
 
 function checkLimits({ usd, calls }: BudgetOptions): void {
   if (calls !== undefined) checkCount("calls", calls, 1);
-  if (usd !== undefined && !(usd > 0 && usd < Number.POSITIVE_INFINITY)) {
-    throw new RangeError(`usd must be a number above 0, got ${usd}`);
+  if (usd !== undefined && !(Number.isFinite(usd) && usd > 0)) {
+    throw new RangeError(`usd must be a number above 0, got ${shown(usd)}`);
   }
   if (usd === undefined && calls === undefined) {
     throw new RangeError("A budget needs a limit: usd, calls, or both");

@@ -11,7 +11,8 @@
 import { currentPath } from "../step.ts";
 import type { Ending } from "./live.ts";
 import type { ApiRequest, CanonicalRequest } from "./request.ts";
-import { succeeded, type Tape, type TapeLine } from "./tape.ts";
+import { withoutSecrets } from "./secrets.ts";
+import type { Tape, TapeLine } from "./tape.ts";
 
 /** What is going on, and where it is written when it ends. */
 export interface CallLog {
@@ -49,7 +50,7 @@ export function createCallLog(tape: Tape): CallLog {
           const { outcome, ...rest } = ending;
           const times = timed(call.path, begin);
           const line: TapeLine = { ...times, outcome, request: asked, ...rest };
-          await tape.append(line, secretsOf(request));
+          await tape.append(withoutSecrets(line, request));
         } finally {
           open.delete(call);
           for (const look of closing) look();
@@ -89,13 +90,7 @@ export function createCallLog(tape: Tape): CallLog {
   };
 }
 
-/** Whether this ends a call: a failed attempt doesn't, the SDK may wait to try again. */
-function isFinal(line: TapeLine): boolean {
-  return line.outcome === "cancelled" || succeeded(line);
-}
-
-/** The credentials of a request. Shorter ones are placeholders for local servers, and plain words. */
-function secretsOf({ headers }: ApiRequest): readonly string[] {
-  const key = headers.get("authorization")?.replace(/^Bearer /, "");
-  return [key ?? "", headers.get("x-api-key") ?? ""].filter((secret) => secret.length >= 12);
+/** Whether this ends a call: after a failed attempt the SDK may wait to try again. */
+function isFinal({ outcome, reply }: TapeLine): boolean {
+  return outcome === "cancelled" || (outcome === "replied" && (reply?.status ?? 500) < 400);
 }

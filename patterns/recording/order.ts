@@ -8,19 +8,20 @@
  * delivered once its body was read and the event loop has turned a few times with nothing new asked
  * for: whatever it decides (a vote that cancels the rest) is done before the next one goes out.
  *
- * A line that nobody asks for would hold up all after it. So when somebody waits, and nothing at all
+ * While the recorded time of a reply passes, or the wait before a retry, all is under way. A line
+ * that nobody asks for would hold up all after it. So when somebody waits, and nothing at all
  * has moved for `quietMs`, the line is passed over; it can still be asked for later. The same quiet
  * ends a cancelled call that nobody cancels, and lets live calls go that wait for the tape's end.
  */
-import { setImmediate as turn } from "node:timers/promises";
+import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 
 /** Who may go next. */
 export interface Order {
   /** Resolves when it's the turn of line `rank`, which then is under way until `delivered(rank)`. */
   turn(rank: number, signal: AbortSignal | undefined): Promise<void>;
   delivered(rank: number): void;
-  /** Something moved: a piece of a reply was read. */
-  stir(): void;
+  /** Resolves after `ms`, or when the signal fires. Until then nothing counts as quiet. */
+  pause(ms: number, signal: AbortSignal | undefined): Promise<void>;
   /** Resolves when every line that is asked for has been delivered: a live call may go. */
   live(signal: AbortSignal | undefined): Promise<void>;
   /** Resolves when all is quiet, and `notBefore` (of `performance.now()`) is past: nobody cancels. */
@@ -35,6 +36,9 @@ interface Waiter {
   readonly go: () => void;
 }
 
+/** A timer that is set to more fires at once. */
+export const MAX_TIMER_MS = 2_147_483_647;
+
 /** How often the event loop turns before a reply's consequences are taken to be complete. */
 const SETTLING_TURNS = 3;
 
@@ -48,6 +52,7 @@ export function createOrder(expected: Set<number>, quietMs: number): Order {
   const waiters = new Set<Waiter>();
   let underWay: number | undefined;
   let moves = 0;
+  let pauses = 0;
   let settling = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -76,10 +81,11 @@ export function createOrder(expected: Set<number>, quietMs: number): Order {
     } else if (underWay === undefined && !first && expected.size === 0) {
       releaseAll("live");
     }
-    if (waiters.size > 0) {
+    if (waiters.size > 0 && pauses === 0) {
       const held = !first && underWay === undefined;
       const latest = held ? Math.max(...[...waiters].map((waiter) => waiter.notBefore)) : 0;
-      timer = setTimeout(checkQuiet, Math.max(quietMs, latest - performance.now()));
+      const wait = Math.max(quietMs, latest - performance.now());
+      timer = setTimeout(checkQuiet, Math.min(wait, MAX_TIMER_MS));
     }
   }
 
@@ -139,7 +145,16 @@ export function createOrder(expected: Set<number>, quietMs: number): Order {
       if (underWay === rank) underWay = undefined;
       stir();
     },
-    stir,
+    async pause(ms, signal) {
+      if (ms > 0) {
+        pauses++;
+        stir();
+        // The caller knows whether its signal has fired.
+        await sleep(Math.min(ms, MAX_TIMER_MS), undefined, signal && { signal }).catch(() => {});
+        pauses--;
+      }
+      stir();
+    },
     live: (signal) => wait(signal, { rank: Infinity, kind: "live", notBefore: 0 }),
     hold: (signal, notBefore) => wait(signal, { rank: Infinity, kind: "held", notBefore }),
   };

@@ -4,18 +4,19 @@
  *     path + request ─► the first unused line that holds the same ─► its turn ─► Response
  *                    └► none: an error that says what changed
  *
- * Lines of one path are used in order, each once. A line that was cancelled before it was sent holds
- * no request and stands for whatever that path asks next. A cancelled call plays what had come until
+ * Lines of one path are used in the order in which their calls began, each once. A line that was
+ * cancelled before it was sent holds no request and stands for whatever that path asks next. A cancelled call plays what had come until
  * then and stays open until it is cancelled again; its line holds up no other.
  */
 import { annotate, currentPath } from "../step.ts";
 import { type RecordedCall, timedCalls } from "./clock.ts";
 import { createOrder } from "./order.ts";
-import { playedError, playedResponse } from "./reply.ts";
+import { playedError, playedResponse, retryAfterMs } from "./reply.ts";
 import {
   type ApiRequest,
   type CanonicalRequest,
   difference,
+  missError,
   pathError,
   requestKey,
 } from "./request.ts";
@@ -59,7 +60,7 @@ export function createPlayback(
 ): Playback {
   const playables = inOrder(lines, origin);
   const byPath = new Map<string, Playable[]>();
-  for (const playable of playables) {
+  for (const playable of playables.toSorted((a, b) => begunAt(a) - begunAt(b))) {
     const { path } = playable.line;
     byPath.set(path, [...(byPath.get(path) ?? []), playable]);
   }
@@ -82,7 +83,8 @@ export function createPlayback(
     return found;
   }
 
-  async function play({ line, call, rank }: Playable, request: ApiRequest): Promise<Response> {
+  async function play(playable: Playable, request: ApiRequest): Promise<Response> {
+    const { line, call, rank } = playable;
     const signal = request.signal ?? undefined;
     // Made here, where the path is known.
     const stuck = pathError("was cancelled when it was recorded, and now nobody cancels it");
@@ -97,30 +99,44 @@ export function createPlayback(
       }
       throw stuck;
     };
-    const isRetry = Number(request.headers.get("x-stainless-retry-count")) > 0;
-    const begin = (isRetry ? callBegins.get(line.path) : undefined) ?? call.begin;
+    const retries = Number(request.headers.get("x-stainless-retry-count"));
+    const begin = (retries > 0 ? callBegins.get(line.path) : undefined) ?? call.begin;
     callBegins.set(line.path, begin);
-    annotate({ recorded: { begin, ms: end - begin, estimated: call.estimated } });
+    // One that is cancelled in replay was never sent; one that was cancelled then may have been billed.
+    const sent = line.outcome === "cancelled";
+    annotate({ recorded: { begin, ms: end - begin, estimated: call.estimated }, sent });
     if (line.outcome === "cancelled" && !line.reply) return hold();
 
     await order.turn(rank, signal);
     const ms = Math.max(0, end - playedUntil) * pace;
     playedUntil = Math.max(playedUntil, end);
-    if (!line.reply) {
+    const pass = (share: number) => order.pause(ms * share, signal);
+    const onTaken = () => {
+      // Where another attempt follows, the SDK waits before it asks.
+      if (isTriedAgain(playable)) void order.pause(retryMs(line, retries, pace), signal);
       order.delivered(rank);
+    };
+    if (!line.reply) {
+      await pass(1);
+      onTaken();
       throw playedError(line.error, "call");
     }
     return playedResponse(line.reply, {
       signal,
-      ms,
       pace,
-      onPiece: order.stir,
-      onTaken: () => order.delivered(rank),
+      pass,
+      onTaken,
       async ending() {
         if (line.outcome === "cancelled") await hold();
         if (line.outcome === "broken") throw playedError(line.error, "body");
       },
     });
+  }
+
+  /** Whether the attempt failed, and the tape has another one of the same call to come. */
+  function isTriedAgain({ line, key }: Playable): boolean {
+    if (line.reply && line.reply.status < 400) return false;
+    return byPath.get(line.path)?.some((other) => !other.used && other.key === key) ?? false;
   }
 
   /** Cancelled calls end in the order of the tape too. */
@@ -143,28 +159,30 @@ export function createPlayback(
     }
   }
 
-  function miss(): never {
-    const path = currentPath();
-    const times = byPath.get(path)?.length ?? 0;
-    if (times > 0) {
-      throw pathError(
-        `was recorded ${times === 1 ? "once" : `${times} times`}, and is asked for again`,
-      );
-    }
-    const paths = [...byPath.keys()];
-    const shown = paths.slice(0, 10).join(", ");
-    const more = paths.length > 10 ? ` and ${paths.length - 10} more` : "";
-    throw pathError(`is not in the recording, which has ${shown ? shown + more : "no calls"}`);
-  }
-
   return {
     find,
     play,
     watch,
-    miss,
-    live: order.live,
+    miss() {
+      throw missError(byPath.get(currentPath())?.length ?? 0, [...byPath.keys()]);
+    },
+    async live(signal) {
+      annotate({ sent: false });
+      await order.live(signal);
+      annotate({ sent: true });
+    },
     unused: () => due.filter(({ used }) => !used).map(({ line }) => line.path),
   };
+}
+
+/** Where it stands among the calls of its path. One that was never sent stands where it ended. */
+function begunAt({ line }: Playable): number {
+  return line.request ? line.begin : line.begin + line.ms;
+}
+
+/** How long the SDK waits before the next attempt; without a reply, its own longest wait (`client.ts`). */
+function retryMs({ reply }: TapeLine, retries: number, pace: number): number {
+  return reply ? retryAfterMs(reply, pace) : Math.min(500 * 2 ** retries, 8_000);
 }
 
 /** With estimated times, the order is that of the estimated ends. */

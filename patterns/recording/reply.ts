@@ -10,8 +10,9 @@
  *
  * A reply that broke off replays as one: the same events, then the same kind of error.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { APIConnectionError, APIConnectionTimeoutError } from "@anthropic-ai/sdk";
+import { MAX_TIMER_MS } from "./order.ts";
+import { isRecord } from "./shape.ts";
 
 /** What came back over HTTP. */
 export interface RecordedReply {
@@ -36,12 +37,10 @@ export interface RecordedError {
 /** How a reply is given out. */
 export interface Playing {
   readonly signal: AbortSignal | undefined;
-  /** How long the body takes, in milliseconds, spread over a stream's events. */
-  readonly ms: number;
   /** How much of the recorded time passes; a recorded `retry-after` is scaled by it. */
   readonly pace: number;
-  /** Another piece was taken. */
-  readonly onPiece: () => void;
+  /** Passes a share of the time that the body takes, from 0 to 1, before a piece is given out. */
+  readonly pass: (share: number) => Promise<void>;
   /** The last piece was taken, or the reader has gone. */
   readonly onTaken: () => void;
   /** What comes after the pieces: the body ends, fails, or stays open for as long as this takes. */
@@ -72,28 +71,39 @@ export function isWhole({ status, headers, body }: RecordedReply): boolean {
   return !/json|html/.test(headers["content-type"] ?? "");
 }
 
+/** Whether it is a whole message, as far as it isn't cut off: any page can come with status 200. */
+export function holdsMessage(body: RecordedBody): boolean {
+  if ("events" in body) return body.events.some((event) => /^event: ?message_start/m.test(event));
+  if (!("json" in body) || !isRecord(body.json)) return false;
+  const { type, content, usage } = body.json;
+  return type === "message" && Array.isArray(content) && isRecord(usage);
+}
+
 /** Whether this text has a stream's last event in it. */
 export function isLast(text: string): boolean {
   return /^event: ?message_stop/m.test(text);
 }
 
-/** The reply as a response again. */
-export function playedResponse(reply: RecordedReply, playing: Playing): Response {
+/** The reply as a response again, once the first share of its time has passed. */
+export async function playedResponse(reply: RecordedReply, playing: Playing): Promise<Response> {
   const headers = new Headers(reply.headers);
   if (reply.status >= 400) {
     // The SDK prefers this header, and ignores one that is not above 0: its own wait would be real.
-    const recorded = Number(
-      headers.get("retry-after-ms") ?? Number(headers.get("retry-after")) * 1000,
-    );
-    const wait = (recorded > 0 ? recorded : 500) * playing.pace;
-    headers.set("retry-after-ms", String(Math.max(1, wait)));
+    headers.set("retry-after-ms", String(retryAfterMs(reply, playing.pace)));
   }
-  const init = { status: reply.status, headers };
-  if (!BODILESS.includes(reply.status)) {
-    return new Response(playedBody(piecesOf(reply.body), playing), init);
-  }
-  playing.onTaken();
-  return new Response(null, init);
+  const pieces = BODILESS.includes(reply.status) ? [] : piecesOf(reply.body);
+  await playing.pass(1 / Math.max(1, pieces.length));
+  if (playing.signal?.aborted || pieces.length === 0) playing.onTaken();
+  playing.signal?.throwIfAborted();
+  const body = pieces.length > 0 ? playedBody(pieces, playing) : null;
+  return new Response(body, { status: reply.status, headers });
+}
+
+/** How long the SDK is told to wait before it tries again, in milliseconds. */
+export function retryAfterMs({ headers }: RecordedReply, pace: number): number {
+  const recorded = Number(headers["retry-after-ms"] ?? Number(headers["retry-after"]) * 1000);
+  const wait = (recorded > 0 ? recorded : 500) * pace;
+  return Math.min(Math.max(1, wait), MAX_TIMER_MS);
 }
 
 /** A body that can't be read. */
@@ -159,22 +169,19 @@ function piecesOf(body: RecordedBody): readonly Uint8Array[] {
 /** A body that gives out a piece when it is read, and none ahead. */
 function playedBody(
   pieces: readonly Uint8Array[],
-  { signal, ms, onPiece, onTaken, ending }: Playing,
+  { signal, pass, onTaken, ending }: Playing,
 ): ReadableStream<Uint8Array> {
   let next = 0;
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        signal?.throwIfAborted();
+        if (next > 0 && next < pieces.length) await pass(1 / pieces.length);
         const piece = pieces[next++];
-        if (!piece) {
-          onTaken();
-          await ending();
-          return controller.close();
-        }
-        if (ms > 0) await sleep(ms / pieces.length, undefined, signal && { signal });
-        onPiece();
-        controller.enqueue(piece);
+        if (signal?.aborted || !piece) onTaken();
+        signal?.throwIfAborted();
+        if (piece) return controller.enqueue(piece);
+        await ending();
+        controller.close();
       },
       cancel: onTaken,
     },

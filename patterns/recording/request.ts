@@ -3,10 +3,11 @@
  *
  *     POST …/v1/messages?beta=true ─► { endpoint, beta, body } ─► compared whole with the recorded one
  *
- * The canonical request is the endpoint from `/v1/` on with its query, the `anthropic-beta` header and
- * the body with sorted keys. Left out are `metadata` and the fields that say who serves or pays for
+ * The canonical request is the endpoint from `/v1/` on, of its query what is known to tell calls apart,
+ * the `anthropic-beta` header and the body with sorted keys. Left out are `metadata` and the fields that say who serves or pays for
  * the call and not what is asked: `service_tier`, `inference_geo`, `speed`, `billing_policy`,
- * `user_profile_id`; and `stream: false`, which is the default. No other header is read, so no key can get on a tape.
+ * `user_profile_id`; and `stream: false`, which is the default. No other header is read, and nothing
+ * else of the URL: there are the keys.
  *
  * A request that differs is never matched to the nearest one: `difference` finds the first place
  * where they part and shows both texts around it.
@@ -36,10 +37,21 @@ const ROUTING_AND_BILLING = new Set([
   "user_profile_id",
 ]);
 
+/** Of a URL's query: a variant of the API, a page of a list. Anything else may be a key. */
+const IDENTIFYING_QUERY = new Set(["beta", "limit", "page", "before_id", "after_id"]);
+
+/** Whether a parameter of the query is a part of the call's identity. */
+export function identifies(parameter: string): boolean {
+  return IDENTIFYING_QUERY.has(parameter);
+}
+
 /** The canonical form of a request. Throws a `RecordingError` where the body isn't JSON. */
 export function canonicalRequest({ url, method, headers, body }: ApiRequest): CanonicalRequest {
-  const { pathname, search } = new URL(url);
-  const endpoint = pathname.slice(Math.max(0, pathname.indexOf("/v1/"))) + search;
+  const { pathname, searchParams } = new URL(url);
+  const query = new URLSearchParams([...searchParams].filter(([name]) => identifies(name)));
+  query.sort();
+  const path = pathname.slice(Math.max(0, pathname.indexOf("/v1/")));
+  const endpoint = query.size > 0 ? `${path}?${query}` : path;
   const verb = (method ?? "GET").toUpperCase();
   const betas = headers.get("anthropic-beta")?.split(",") ?? [];
   const beta = betas.map((name) => name.trim()).sort();
@@ -85,6 +97,17 @@ export function pathError(what: string): RecordingError {
   const string = `${error.name}: ${error.message}`.replace(/(time)(d? ?out)/gi, "$1\u2060$2");
   Object.defineProperty(error, "toString", { value: () => string });
   return error;
+}
+
+/** The error of a request that a recording of these paths has nothing, or nothing more, for. */
+export function missError(times: number, paths: readonly string[]): RecordingError {
+  if (times > 0) {
+    const recorded = times === 1 ? "once" : `${times} times`;
+    return pathError(`was recorded ${recorded}, and is asked for again`);
+  }
+  const shown = paths.slice(0, 10).join(", ");
+  const more = paths.length > 10 ? ` and ${paths.length - 10} more` : "";
+  return pathError(`is not in the recording, which has ${shown ? shown + more : "no calls"}`);
 }
 
 function canonicalBody(body: ApiRequest["body"]): unknown {

@@ -11,12 +11,13 @@
  * kill is left out when reading, and cut off before anything is appended. A `resumed` line takes what
  * didn't succeed before it out of the recording: the run that went on from there has asked again.
  */
-import { appendFile, mkdir, readFile, truncate, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { RecordingError } from "../errors.ts";
 import { settled } from "./order.ts";
-import { isWhole, type RecordedError, type RecordedReply } from "./reply.ts";
+import { holdsMessage, isWhole, type RecordedError, type RecordedReply } from "./reply.ts";
 import type { CanonicalRequest } from "./request.ts";
+import { checkHeader, isLine, isRecord, isTorn } from "./shape.ts";
 
 /** The tape's first line. */
 export interface TapeHeader {
@@ -51,15 +52,16 @@ export interface TapeLine {
 export interface Tape {
   readonly header: TapeHeader;
   readonly lines: readonly TapeLine[];
-  /** Adds a line. `secrets` are struck out wherever they stand in it. */
-  append(line: TapeLine, secrets?: readonly string[]): Promise<void>;
+  /** Adds a line. */
+  append(line: TapeLine): Promise<void>;
   /** Resolves once all lines are written. */
   flush(): Promise<void>;
 }
 
 /** Whether the call succeeded: a resumed run takes this reply and asks for all others again. */
-export function succeeded(line: TapeLine): boolean {
-  return line.outcome === "replied" && line.reply !== undefined && isWhole(line.reply);
+export function succeeded({ outcome, request, reply }: TapeLine): boolean {
+  if (outcome !== "replied" || !reply || !isWhole(reply)) return false;
+  return !/^\/v1\/messages(\?|$)/.test(request?.endpoint ?? "") || holdsMessage(reply.body);
 }
 
 /** Opens the tape at `file`, in mode `record` from fresh. */
@@ -75,26 +77,38 @@ export async function openTape(
     );
   }
   const lines = [...(found?.lines ?? [])];
-  const add = (text: string) => appendFile(file, `${text}\n`);
+  const header = found?.header ?? fresh;
+  const start = `${JSON.stringify(header)}\n`;
+  let begun = true;
   if (!found) {
     await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, `${JSON.stringify(fresh)}\n`);
+    // A file that can't be written is better known before a call is paid.
+    await appendFile(file, "");
+    // An older tape stays until the first line of the new one is there to take its place.
+    begun = mode === "resume" || (await stat(file)).size === 0;
+    if (begun) await writeFile(file, start);
   } else if (mode === "resume") {
     await truncate(file, found.bytes);
     if (found.unended) await appendFile(file, "\n");
-    if (!lines.every(succeeded)) await add(JSON.stringify({ resumed: fresh.date }));
+    if (!lines.every(succeeded)) await add({ resumed: fresh.date });
     lines.splice(0, lines.length, ...lines.filter(succeeded));
   }
+
+  async function add(value: TapeLine | { readonly resumed: string }): Promise<void> {
+    const text = `${JSON.stringify(value)}\n`;
+    if (begun) return appendFile(file, text);
+    begun = true;
+    await writeFile(file, start + text);
+  }
+
   // One write after the other, in the order of the calls. After a failed one, all fail.
   let written = Promise.resolve();
   return {
-    header: found?.header ?? fresh,
+    header,
     lines,
-    append(line, secrets = []) {
+    append(line) {
       lines.push(line);
-      let text = JSON.stringify(line);
-      for (const secret of secrets) text = text.replaceAll(escaped(secret), "[struck out]");
-      const done = written.then(() => add(text));
+      const done = written.then(() => add(line));
       // The next call's end comes after this one's consequences, as it will in replay.
       written = done.then(settled);
       // The caller sees a failure, and so does `flush`; here it mustn't count as unhandled.
@@ -121,24 +135,21 @@ async function readTape(file: string, mode: "replay" | "resume"): Promise<Found 
   });
   if (!content) return undefined;
   const texts = content.toString("utf8").split("\n");
-  const unended = texts.at(-1) !== "";
-  if (!unended) texts.pop();
-  const values = texts.map(parse);
-  const torn = values.length > 0 && values.at(-1) === undefined;
-  if (torn) values.pop();
+  const last = texts.at(-1) ?? "";
+  const torn = parse(last) === undefined && isTorn(last, texts.length > 1 ? "line" : "header");
+  if (torn) texts.pop();
   // A run killed while it wrote the header has recorded nothing yet.
-  if (values.length === 0 && mode === "resume") return undefined;
-  const [header, ...rest] = values;
+  if (texts.length === 0 && mode === "resume") return undefined;
+  const [header, ...rest] = texts.map(parse);
   checkHeader(file, header);
   let lines: TapeLine[] = [];
   for (const [i, value] of rest.entries()) {
     if (isLine(value)) lines.push(value);
-    else if (isObject(value) && "resumed" in value) lines = lines.filter(succeeded);
+    else if (isRecord(value) && "resumed" in value) lines = lines.filter(succeeded);
     else throw new RecordingError(`${file}, line ${i + 2}: this is not a recorded call`);
   }
-  const end = unended ? content.length : content.length - 1;
-  const bytes = torn ? content.lastIndexOf(0x0a, end - 1) + 1 : content.length;
-  return { header, lines, bytes, unended: unended && !torn };
+  const bytes = torn ? content.lastIndexOf("\n") + 1 : content.length;
+  return { header, lines, bytes, unended: !torn };
 }
 
 function parse(text: string): unknown {
@@ -147,41 +158,4 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function checkHeader(file: string, value: unknown): asserts value is TapeHeader {
-  if (!isObject(value) || !("version" in value)) {
-    throw new RecordingError(`${file}, line 1: this is not a recording's header`);
-  }
-  if (value.version !== 1) {
-    const got = JSON.stringify(value.version);
-    throw new RecordingError(`${file}, line 1: the recording's version must be 1, got ${got}`);
-  }
-  if (!("origin" in value) || (value.origin !== "api" && value.origin !== "transcribed")) {
-    throw new RecordingError(`${file}, line 1: its origin must be "api" or "transcribed"`);
-  }
-}
-
-function isLine(value: unknown): value is TapeLine {
-  return (
-    isObject(value) &&
-    "path" in value &&
-    typeof value.path === "string" &&
-    "begin" in value &&
-    typeof value.begin === "number" &&
-    "ms" in value &&
-    typeof value.ms === "number" &&
-    "outcome" in value &&
-    typeof value.outcome === "string" &&
-    ["replied", "broken", "cancelled"].includes(value.outcome)
-  );
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** As it stands inside a JSON string. */
-function escaped(text: string): string {
-  return JSON.stringify(text).slice(1, -1);
 }

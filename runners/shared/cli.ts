@@ -77,10 +77,11 @@ function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
     throw new UsageError(`Start it with npm start, npm run live or npm run record, not "${mode}"`);
   }
   const kept = Object.keys(FLAGS).find((flag) => flag !== "help" && env[`npm_config_${flag}`]);
-  if (kept)
-    throw new UsageError(
-      `npm kept --${kept} for itself: write -- before the flags, as in npm ${commandOf(mode)} ${args[0] ?? "route"} -- --${kept}`,
-    );
+  if (kept) {
+    const pattern = args.find((arg) => JOBS.has(arg)) ?? "route";
+    const example = `npm ${commandOf(mode)} ${pattern} -- --${kept}`;
+    throw new UsageError(`npm kept --${kept} for itself: write -- before flags, as in ${example}`);
+  }
 
   const { values: flags, positionals } = parse(args);
   const [name, input, ...rest] = positionals;
@@ -92,7 +93,9 @@ function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
   const job = name === undefined ? undefined : JOBS.get(name);
   if (name !== undefined && !job) throw new UsageError(`There is no pattern "${name}"; ${LIST}`);
   if (input !== undefined && mode !== "live" && !flags.recording) {
-    throw new UsageError(`Your own input needs the API: npm run live ${name} "${excerpt(input)}"`);
+    const isReplay = mode === "replay";
+    const why = isReplay ? "" : "Recordings are of the runners' own input. ";
+    throw new UsageError(`${why}Your own needs the API: npm run live ${name} "${excerpt(input)}"`);
   }
   if (input?.trim() === "") throw new UsageError("The input is empty");
   const jobs = name !== undefined && job ? [[name, job] as const] : [...JOBS];

@@ -2,6 +2,7 @@
  * What to do about an error, in one line.
  */
 import { APIConnectionError, APIError, AuthenticationError } from "@anthropic-ai/sdk";
+import { PRICES } from "../../patterns/cost.ts";
 import type { Mode } from "./perform.ts";
 
 /** Says what went wrong and, where we know it, what to do. */
@@ -17,6 +18,13 @@ export function explain(error: unknown, name: string, mode: Mode): string {
   if (error instanceof APIConnectionError) {
     const cause = error.cause instanceof Error ? ` (${told(deepest(error.cause))})` : "";
     return `No connection to the API${cause}: check the network and ANTHROPIC_BASE_URL${watch}`;
+  }
+  if (error instanceof TypeError && error.message === "Invalid URL") {
+    return "ANTHROPIC_BASE_URL is no URL: it must be like http://localhost:11434";
+  }
+  if (error instanceof RangeError && /needs the price/.test(error.message)) {
+    const known = [...PRICES.keys()].join(" and ");
+    return `--budget needs a model whose price is known (${known}): leave it out, or change --model`;
   }
   return error instanceof APIError ? reason(error) : `${error.name}: ${error.message}`;
 }

@@ -109,6 +109,11 @@ function oneLine(text: string): string {
   return stripVTControlCharacters(text).replace(/\s+/g, " ").trim();
 }
 
+/** The text without what a terminal would obey: a model's answer may hold anything. */
+export function harmless(text: string): string {
+  return stripVTControlCharacters(text).replace(/(?![\n\t])\p{Cc}/gu, "");
+}
+
 /** The text with no line longer than `columns`, broken at blanks where there are any. */
 export function wrap(text: string, columns: number): string {
   const rest = new RegExp(`(?=.{${columns + 1}})(?:(.{1,${columns}}) +|(.{${columns}}))`, "gu");

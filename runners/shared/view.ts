@@ -5,7 +5,7 @@ import { createLogUpdate } from "log-update";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import type { TapeHeader } from "../../patterns/recording.ts";
 import type { RunEvent } from "../../patterns/step.ts";
-import { dollars, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
+import { dollars, harmless, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
 import type { Mode } from "./perform.ts";
 import { createTrace, totalsOf } from "./trace.ts";
 
@@ -89,7 +89,7 @@ function liveView(subject: Subject, { output, env }: Place): View {
     end: ({ words, budget, unused }) => {
       stop();
       const money = wrap(budgetLine(budget), columns());
-      stdout.write(`\n${wrap(words, columns())}\n\n${totals()}\n${money}\n`);
+      stdout.write(`\n${wrap(harmless(words), columns())}\n\n${totals()}\n${money}\n`);
       warnUnused(unused, output);
     },
     fail: (message) => {
@@ -113,7 +113,9 @@ function plainView(subject: Subject, output: Output): View {
       if (node && (node.calls.length > 0 || !hasSteps)) write(`${plainLine(node)}\n`);
     },
     end: ({ words, budget, unused }) => {
-      write(`\n${words}\n\n${totalsLine(totalsOf(trace.calls()))}\n${budgetLine(budget)}\n`);
+      write(
+        `\n${harmless(words)}\n\n${totalsLine(totalsOf(trace.calls()))}\n${budgetLine(budget)}\n`,
+      );
       warnUnused(unused, output);
     },
     fail: (message) => {

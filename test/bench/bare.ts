@@ -19,7 +19,8 @@ export async function bareCall(client: Anthropic, prompt: string): Promise<strin
   return block?.type === "text" ? block.text : "";
 }
 
-async function sendAll(client: Anthropic, groups: readonly Group[]): Promise<void> {
+/** Sends the prompts of each group at once, and the groups one after the other. */
+export async function sendAll(client: Anthropic, groups: readonly Group[]): Promise<void> {
   for (const group of groups) {
     const [first = ""] = group;
     if (group.length === 1) await bareCall(client, first);

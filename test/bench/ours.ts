@@ -1,11 +1,12 @@
-/** Our door and patterns: a worker that does the same work as the bare one. */
-import Anthropic from "@anthropic-ai/sdk";
+/** Our door and patterns: a worker that does its work with them, or by the bare SDK beside them. */
 import { chain } from "../../patterns/chain.ts";
 import { createLlm, type LlmCall } from "../../patterns/llm-call.ts";
 import { orchestrate } from "../../patterns/orchestrate.ts";
-import { section, vote } from "../../patterns/parallel.ts";
 import { refine } from "../../patterns/refine.ts";
 import { route } from "../../patterns/route.ts";
+import { section } from "../../patterns/section.ts";
+import { vote } from "../../patterns/vote.ts";
+import { clientOf, sendAll } from "./bare.ts";
 import { type Group, obey } from "./protocol.ts";
 
 interface Work {
@@ -69,7 +70,7 @@ const WORKS: ReadonlyMap<string, Work> = new Map([
 ] satisfies [string, Work][]);
 
 const [, , url] = process.argv;
-const client = new Anthropic({ apiKey: "none", baseURL: url, maxRetries: 0, logLevel: "off" });
+const client = clientOf(url);
 const { llmCall } = createLlm({ client, concurrency: 100 });
 
 async function traced({ together, run }: Work): Promise<readonly Group[]> {
@@ -91,6 +92,10 @@ obey(async (order) => {
   if (order.do === "load") {
     const calls = Array.from({ length: order.calls }, (_, i) => llmCall(`Call ${i}`));
     await Promise.all(calls);
+    return undefined;
+  }
+  if (order.do === "repeat" && typeof order.work !== "string") {
+    for (let i = 0; i < order.times; i += 1) await sendAll(client, order.work);
     return undefined;
   }
   const work = typeof order.work === "string" ? WORKS.get(order.work) : undefined;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLlm } from "../../patterns/llm-call.ts";
-import { vote } from "../../patterns/parallel.ts";
 import { openRecording, recordedClient } from "../../patterns/recording.ts";
+import { vote } from "../../patterns/vote.ts";
 
 test("91 is found to be no prime", async () => {
   // "record" once, with a key; then "replay", without.

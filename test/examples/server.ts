@@ -19,7 +19,10 @@ export function createGuideServer(llm: Llm) {
       let text = "";
       for await (const chunk of request.setEncoding("utf8")) text += chunk;
       const result = await observe(
-        ({ type, path }) => send(type, { path }),
+        (event) => {
+          if (event.type !== "text" && event.kind === "step")
+            send(event.type, { path: event.path });
+        },
         () => orchestrate(text, { llm: llmCall, signal: gone.signal }),
       );
       send("result", result);

@@ -14,18 +14,22 @@ export async function sortTickets(tickets: readonly string[], routes: Routes, fi
   const { llmCall: llm } = createLlm({ client, concurrency: LANES, layers: [recording.layer] });
 
   const outcomes: { route?: string; error?: unknown }[] = [];
+  const stop = new AbortController();
   const queue = tickets.entries();
   const lane = async () => {
     // All lanes take from one queue, so that at most LANES tickets are under way.
     for (const [index, ticket] of queue) {
       try {
-        outcomes[index] = await step(`ticket[${index}]`, () => route(ticket, { routes, llm }));
+        const sort = () => route(ticket, { routes, llm, signal: stop.signal });
+        outcomes[index] = await step(`ticket[${index}]`, sort, stop.signal);
       } catch (error) {
-        if (error instanceof HaltError) throw error;
+        if (error instanceof HaltError) stop.abort(error);
+        if (stop.signal.aborted) return;
         outcomes[index] = { error };
       }
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
+  stop.signal.throwIfAborted();
   return outcomes;
 }

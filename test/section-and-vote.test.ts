@@ -5,8 +5,9 @@ import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patte
 import type { OnError } from "../patterns/fan-out.ts";
 import { fold } from "../patterns/fold.ts";
 import type { Context, LlmCall } from "../patterns/llm-call.ts";
-import { type Ballot, section, type VoteOptions, vote } from "../patterns/parallel.ts";
+import { section } from "../patterns/section.ts";
 import { observe, type RunEvent } from "../patterns/step.ts";
+import { type Ballot, type VoteOptions, vote } from "../patterns/vote.ts";
 import { held, type Reply, scripted } from "./shared/scripted.ts";
 import { rejection } from "./shared/server.ts";
 
@@ -528,8 +529,27 @@ test("counts a failed voter when it settles, and goes on without it", async () =
       ],
     });
   }
-  const all = await voteInTurn([broken, broken, broken], { onError: "settle" });
-  expect(await all.run).toMatchObject({ status: "undecided", counts: [] });
+});
+
+test("fails when nobody voted and somebody failed: an outage is no tie", async () => {
+  const broken = new Error("500");
+  const all = await voteInTurn([broken, "unreadable", broken], { onError: "settle" });
+  const error = await rejection(all.run);
+  expect(error).toBeInstanceOf(AggregateError);
+  expect(error).toMatchObject({ errors: [broken, broken] });
+  const readable = await voteInTurn(["unreadable", "unreadable"], { onError: "settle" });
+  expect(await readable.run).toMatchObject({ status: "undecided", counts: [] });
+});
+
+test("decides at a low threshold though the budget ends, where those unheard can't change it", async () => {
+  const noMoney = new BudgetError("No money");
+  const votes = [says("a"), says("a"), says("a"), says("b"), noMoney];
+  const certain = await voteInTurn(votes, { threshold: 2 });
+  expect(await certain.run).toMatchObject({ status: "decided", winner: "a" });
+  const open = await voteInTurn([says("a"), says("a"), says("b"), says("c"), noMoney], {
+    threshold: 2,
+  });
+  expect(await open.run).toMatchObject({ status: "budget" });
 });
 
 test("keeps a certain outcome when a cancelled voter fails in the wake", async () => {
@@ -719,16 +739,24 @@ test("comes to the same outcome as counting everybody, whatever the order of the
       asNeeded,
       onError: "settle",
     });
+    // Listened to from the start, since it may fail at any of the answers.
+    const ended = run.catch((error) => {
+      expect(error).toBeInstanceOf(AggregateError);
+    });
     for (const index of order) {
       const [voter, answer = "?"] = [voters[index], answers[index]];
       if (answer === "!") voter?.fail(new Error("500"));
       else voter?.answer(answer === "?" ? "unreadable" : says(answer));
       await setImmediate();
     }
-    const result = await run;
+    const result = await ended;
 
     const all = answers.filter((answer) => answer !== "?" && answer !== "!").map(fold);
     const winner = all.find((one) => all.filter((other) => other === one).length >= threshold);
+    if (!result) {
+      expect(winner).toBeUndefined();
+      return;
+    }
     const outcome = result.status === "decided" ? fold(result.winner) : result.status;
     expect(outcome).toBe(winner ?? "undecided");
     expect(result.ballots).toHaveLength(answers.length);
@@ -766,4 +794,13 @@ test("narrows a vote's result by its status", async () => {
   if (ballot?.status === "voted") expect(ballot.answer).toBe("a");
   // @ts-expect-error A question is a text.
   await rejection(vote(7, { llm }));
+});
+
+test("refuses a section that is no function, before any work", async () => {
+  const { llm, calls } = scripted(["one"]);
+  const sections = { a: asks("1"), b: 5 };
+  // The compiler would refuse it.
+  const error = await rejection(section("in", { llm, sections: sections as never }));
+  expect(error).toMatchObject({ name: "TypeError", message: expect.stringContaining('"b"') });
+  expect(calls).toHaveLength(0);
 });

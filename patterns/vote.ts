@@ -1,97 +1,25 @@
 /**
- * Does several things at once: different work on one input, or one question put several times.
+ * Puts one question several times and counts the answers in code.
  *
- *     section input ─┬─► security ─┐   vote question ─┬─► voter[0] ─ yes ─┐
- *                    ├─► speed ────┼─► record         ├─► voter[1] ─ yes ─┼─► yes
- *                    └─► style ────┘                  └─► voter[2] (never asked)
+ *     question ─┬─► voter[0] ── yes ──┐
+ *               ├─► voter[1] ── no    ├─► yes: two of three, and voter[2]
+ *               └─► voter[2] ◄ cancel ┘   can't change it any more
  *
- * Use `section` when parts of a task don't need each other: each gets a prompt of its own, and the
- * whole takes as long as the slowest. Use `vote` when one answer is too often wrong and the answers
- * can be counted. If a single call is right often enough, neither pays.
+ * Use when a single answer is too often wrong, and answers can be compared: a verdict, a label, a
+ * number. If one call is right often enough, it doesn't pay; if all err the same way, neither.
  *
- * Costs a call for each section, all at once. A vote costs up to `voters` calls, and stops as soon as
- * its outcome is certain: the rest is cancelled (which may be billed) or, as needed, never started.
+ * Costs up to `voters` calls, all at once, and stops as soon as the outcome is certain: the rest is
+ * cancelled (which may be billed) or, as needed, never started.
  *
- * In Anthropic's "Building effective agents": parallelization (sectioning and voting).
+ * In Anthropic's "Building effective agents": parallelization, by voting.
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, step.ts, xml.ts, door/
  */
-
-import { BudgetError, checkCount, checkText, HaltError, LlmOutputError } from "./errors.ts";
-import { type FanOutOptions, fanOut, type Job, type OnError } from "./fan-out.ts";
+import { type BudgetError, checkCount, checkText, HaltError, LlmOutputError } from "./errors.ts";
+import { type FanOutOptions, fanOut, type Job } from "./fan-out.ts";
 import { fold } from "./fold.ts";
-import { type LlmCall, under, type Work } from "./llm-call.ts";
-import { checkName, step } from "./step.ts";
+import { type LlmCall, withSignal } from "./llm-call.ts";
+import { step } from "./step.ts";
 import { readTag } from "./xml.ts";
-
-/** Work on one input, by name. */
-export type Sections<Input> = Readonly<Record<string, Work<Input, unknown>>>;
-
-/** What `section` takes beside its input. */
-export interface SectionOptions<S, E extends OnError> extends FanOutOptions<E> {
-  /** The work to do on the input, by name. */
-  readonly sections: S;
-}
-
-/** Each section's output under its own name, or its outcome with `onError: "settle"`. */
-export type SectionOutputs<S extends Sections<never>, E extends OnError> = {
-  readonly [Name in keyof S]: E extends "settle"
-    ? PromiseSettledResult<Awaited<ReturnType<S[Name]>>>
-    : Awaited<ReturnType<S[Name]>>;
-};
-
-/** What the sections gave, by name. */
-export type SectionResult<S extends Sections<never>, E extends OnError> =
-  | { readonly status: "completed"; readonly outputs: SectionOutputs<S, E> }
-  | {
-      /** The budget ended; at least one section was done. */
-      readonly status: "budget";
-      readonly error: BudgetError;
-      readonly outputs: Partial<SectionOutputs<S, E>>;
-    };
-
-/**
- * Gives one input to every section at once.
- *
- * @throws {TypeError} There are no sections, or a name can't be part of a path.
- *   With `onError: "abort"` the first section's failure, after the others were cancelled.
- *
- * @example
- * const result = await section(diff, {
- *   sections: {
- *     security: (diff, { llm }) => llm(`Review for security: ${diff}`),
- *     size: (diff) => diff.split("\n").length,
- *   },
- * });
- * // { status: "completed", outputs: { security: "…", size: 42 } }
- */
-export async function section<Input, const S extends Sections<Input>, E extends OnError = "abort">(
-  input: Input,
-  options: SectionOptions<S, E>,
-): Promise<SectionResult<S, E>> {
-  const { sections, onError, signal } = options;
-  const all = Object.entries(sections);
-  if (all.length === 0) throw new TypeError("At least one section is needed, got none");
-  for (const [name] of all) checkName(name);
-  const jobs = all.map(([name, work]) => ({ signal }: AbortController) => {
-    const llm = under(signal, options.llm);
-    return step(name, () => work(input, { llm, signal }), signal);
-  });
-
-  const run = async () => {
-    const { results, budget } = await fanOut(jobs, { onError, signal });
-    if (budget && !results.some(({ status }) => status === "fulfilled")) throw budget;
-    const outputs = new Map<string, unknown>();
-    for (const [index, result] of results.entries()) {
-      if (result.status === "rejected" && result.reason instanceof BudgetError) continue;
-      const output = result.status === "rejected" || onError === "settle" ? result : result.value;
-      outputs.set(all[index]?.[0] ?? "", output);
-    }
-    const ending = budget ? { status: "budget", error: budget } : { status: "completed" };
-    // The record has the sections' names and outputs; its type can't be followed through a loop.
-    return { ...ending, outputs: Object.fromEntries(outputs) } as SectionResult<S, E>;
-  };
-  return step("section", run, signal);
-}
 
 /** What `vote` takes beside the question. */
 export interface VoteOptions extends FanOutOptions {
@@ -131,12 +59,13 @@ export type VoteResult = {
  * Puts one question to several voters, or one question each, and counts the answers in code.
  *
  * The voters are told to answer inside `<vote></vote>`. Answers are the same whatever their case,
- * blanks, quotes and trailing punctuation. The vote ends as soon as its outcome is certain, and the
- * voters that can't change it any more are cancelled.
+ * blanks, quotes and trailing punctuation. With a threshold over half the vote ends as soon as its
+ * outcome is certain, and the voters that can't change it any more are cancelled.
  *
  * @throws {TypeError} A question is empty.
  * @throws {RangeError} `voters`, the length of a list or `threshold` is out of range.
- *   With `onError: "abort"` the first voter's failure; an unreadable reply is an abstention instead.
+ * @throws {AggregateError} Nobody voted, and at least one voter failed, with `onError: "settle"`.
+ * @throws The first voter's failure, with `onError: "abort"`. A reply that can't be used is none.
  *
  * @example
  * const result = await vote("Is 91 a prime number? Answer yes or no.", { voters: 3 });
@@ -165,7 +94,7 @@ export async function vote(
       const index = next++;
       inFlight += 1;
       try {
-        const llm = under(controller.signal, options.llm);
+        const llm = withSignal(controller.signal, options.llm);
         const ask = () => askVoter(questions[index] ?? "", llm);
         ballots[index] = await step(`voter[${index}]`, ask, controller.signal);
       } catch (error) {
@@ -187,11 +116,16 @@ export async function vote(
     const counts = count(ballots);
     const [first, second] = counts;
     const evidence = { counts, ballots, threshold };
-    const ahead = first && first.votes >= threshold && first.votes !== second?.votes;
-    if (budget && !first) throw budget;
-    if (budget && !(ahead && early)) return { status: "budget", error: budget, ...evidence };
-    if (ahead) return { status: "decided", winner: first.answer, ...evidence };
-    return { status: "undecided", ...evidence };
+    // Those who weren't heard might all have voted for the second.
+    const unheard = ballots.filter(({ status }) => /cancelled|not started/.test(status)).length;
+    const rival = (second?.votes ?? 0) + unheard;
+    if (first && first.votes >= threshold && first.votes > rival) {
+      return { status: "decided", winner: first.answer, ...evidence };
+    }
+    if (!first) throwFailures(ballots, budget);
+    return budget
+      ? { status: "budget", error: budget, ...evidence }
+      : { status: "undecided", ...evidence };
   };
   return step("vote", run, signal);
 }
@@ -206,6 +140,13 @@ async function askVoter(question: string, llm: LlmCall): Promise<Ballot> {
     if (error instanceof LlmOutputError) return { status: "abstained", error };
     throw error;
   }
+}
+
+/** With no vote at all, an outage must not look like a tie. */
+function throwFailures(ballots: readonly Ballot[], budget: BudgetError | undefined): void {
+  if (budget) throw budget;
+  const failures = ballots.flatMap((b) => (b.status === "failed" ? [b.error] : []));
+  if (failures.length > 0) throw new AggregateError(failures, "No voter answered");
 }
 
 function count(ballots: readonly Ballot[]): VoteResult["counts"] {
