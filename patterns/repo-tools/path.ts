@@ -1,0 +1,45 @@
+/**
+ * What a path says by its text alone, before anything is looked up.
+ *
+ *     "./src/../lib/a.ts" ─► ["lib", "a.ts"]        "../a.ts", "/etc/passwd" ─► ToolError
+ */
+import { isAbsolute, relative, sep } from "node:path";
+import { ToolError } from "../tool.ts";
+import { quoted } from "./text.ts";
+
+const RELATIVE = "Use a path relative to the repo root, such as 'src/app.ts'.";
+
+/**
+ * The path's parts by its text alone, without `.` and `..`.
+ *
+ * @throws {ToolError} It's absolute, goes up past the root, or holds what no path has.
+ */
+export function partsInside(root: string, path: string): string[] {
+  if (isAbsolute(path)) {
+    const inside = relative(root, path);
+    const isInside = inside !== "" && !leadsOut(inside);
+    const hint = isInside ? `Use ${quoted(inside)}, relative to the repo root.` : RELATIVE;
+    throw new ToolError(`${quoted(path)} is an absolute path, which no tool takes. ${hint}`);
+  }
+  if (path.includes("\0") || (isWindows && path.includes(":"))) {
+    throw new ToolError(`${quoted(path)} holds a character that no path has. ${RELATIVE}`);
+  }
+  const parts: string[] = [];
+  for (const part of path.split(isWindows ? /[\\/]/ : "/")) {
+    if (part === "" || part === ".") continue;
+    if (part !== "..") parts.push(part);
+    else if (parts.pop() === undefined) {
+      throw new ToolError(
+        `${quoted(path)} points outside the repo root. Use a path relative to it, such as 'src/app.ts'.`,
+      );
+    }
+  }
+  return parts;
+}
+
+const isWindows = sep === "\\";
+
+/** Whether a path from the root goes up, or to another drive. `..foo` is a name like any other. */
+export function leadsOut(path: string): boolean {
+  return path.split(sep)[0] === ".." || isAbsolute(path);
+}

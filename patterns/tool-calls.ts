@@ -1,0 +1,160 @@
+/**
+ * Runs the tool calls of one turn, all at once, and gives one result for each.
+ *
+ *     tool_use ─► known? ─► valid input? ─► run ─► text, capped ─► tool_result
+ *                  │ no       │ no           │ throws
+ *                  └──────────┴──────────────┴─► tool_result, is_error, what to do instead
+ *
+ * The API wants exactly one result for each call, whatever became of it. So a call to a tool that
+ * doesn't exist, with an input that doesn't fit, or that throws gets a result too, whose text teaches
+ * the model what does exist. Only three things end the run instead: the caller's abort, a call to a
+ * model that was not made (a budget, a recording), and two calls under one id.
+ *
+ * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, door/
+ */
+import { inspect } from "node:util";
+import type {
+  ContentBlock,
+  Tool as ToolDefinition,
+  ToolResultBlockParam,
+  ToolUseBlock,
+} from "@anthropic-ai/sdk/resources/messages";
+import { Ajv, type ValidateFunction } from "ajv";
+import { HaltError, LlmOutputError } from "./errors.ts";
+import type { LlmParams } from "./llm-call.ts";
+import { step } from "./step.ts";
+import { type Tool, ToolError } from "./tool.ts";
+
+/** Runs a turn's calls; the results come in the order of the calls. */
+export type RunTools = (
+  calls: readonly ToolUseBlock[],
+  signal: AbortSignal | undefined,
+) => Promise<ToolResultBlockParam[]>;
+
+/** The tool calls in a turn. */
+export function toolCalls(content: readonly ContentBlock[]): ToolUseBlock[] {
+  return content.filter((block) => block.type === "tool_use");
+}
+
+/** What the API gets of the tools. It refuses a request with any field more. */
+export function definitionsOf(tools: readonly Tool[]): ToolDefinition[] {
+  return tools.map(({ name, description, input_schema, strict }) => ({
+    name,
+    description,
+    input_schema,
+    ...(strict !== undefined && { strict }),
+  }));
+}
+
+/**
+ * Prepares tools to be called by a model.
+ *
+ * @param maxChars How much of a tool's output the model gets, in characters.
+ * @throws {TypeError} A name is taken twice or isn't made of letters, digits, `_` and `-` (1 to 64),
+ *   or a tool's schema isn't a valid JSON Schema of an object.
+ */
+export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools {
+  const known = new Map<string, { readonly tool: Tool; readonly validate: ValidateFunction }>();
+  for (const tool of tools) {
+    const { name } = tool;
+    if (typeof name !== "string" || !/^[\w-]{1,64}$/.test(name)) {
+      throw new TypeError(
+        `A tool's name must match [A-Za-z0-9_-]{1,64}, got ${JSON.stringify(name)}`,
+      );
+    }
+    if (known.has(name)) throw new TypeError(`Tools need names of their own, got two "${name}"`);
+    known.set(name, { tool, validate: compile(tool) });
+  }
+
+  const run = async ({ name, input }: ToolUseBlock, signal: AbortSignal | undefined) => {
+    const found = known.get(name);
+    if (!found) {
+      const names = [...known.keys()].join(", ") || "none";
+      throw new ToolError(`There is no tool '${name}'. The tools are: ${names}.`);
+    }
+    const { tool, validate } = found;
+    if (!validate(input)) throw new ToolError(faultOf(tool, validate));
+    // A copy, since the call itself goes back to the model, and must go back unchanged.
+    return tool.run(structuredClone(input), { signal });
+  };
+
+  const resultOf = async (call: ToolUseBlock, index: number, signal: AbortSignal | undefined) => {
+    const result = { type: "tool_result", tool_use_id: call.id } as const;
+    try {
+      const output = await step(`tool[${index}]`, () => run(call, signal), signal);
+      return { ...result, content: capped(output, maxChars) };
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof HaltError) throw error;
+      return { ...result, content: capped(messageOf(error, call.name), maxChars), is_error: true };
+    }
+  };
+
+  return async (calls, signal) => {
+    const ids = new Set(calls.map(({ id }) => id));
+    if (ids.size < calls.length) {
+      throw new LlmOutputError("Two tool calls of one turn have the same id", {
+        stopReason: "tool_use",
+      });
+    }
+    const results = await Promise.allSettled(
+      calls.map((call, index) => resultOf(call, index, signal)),
+    );
+    return results.map((result) => {
+      if (result.status === "rejected") throw result.reason;
+      return result.value;
+    });
+  };
+}
+
+/** Throws a `TypeError` where the API would refuse every request: a forced tool while thinking is on. */
+export function checkToolChoice({ thinking, tool_choice }: LlmParams): void {
+  const isForced = tool_choice?.type === "any" || tool_choice?.type === "tool";
+  if (!isForced || !thinking || thinking.type === "disabled") return;
+  throw new TypeError(
+    `tool_choice "${tool_choice.type}" forces a tool, which the API refuses with thinking "${thinking.type}"`,
+  );
+}
+
+function compile({ name, input_schema }: Tool): ValidateFunction {
+  try {
+    // A tool's schema is the developer's own: what a strict reading of the standard finds is a bug.
+    const ajv = new Ajv({ allErrors: true, strict: true, ownProperties: true });
+    const validate = ajv.compile(input_schema);
+    if (input_schema.type === "object") return validate;
+    throw new Error(`Its type must be "object", got ${JSON.stringify(input_schema.type)}`);
+  } catch (error) {
+    throw new TypeError(`The input_schema of tool "${name}" is no valid JSON Schema`, {
+      cause: error,
+    });
+  }
+}
+
+function faultOf({ name, input_schema }: Tool, { errors }: ValidateFunction): string {
+  const faults = (errors ?? []).map(({ instancePath, message, params }) => {
+    const { additionalProperty: extra } = params;
+    return `${instancePath.slice(1).replaceAll("/", ".") || "the input"} ${message}${extra ? ` '${extra}'` : ""}`;
+  });
+  const fields = Object.keys(input_schema.properties ?? {}).join(", ");
+  return `The input of '${name}' doesn't fit: ${faults.join("; ")}. Its fields are: ${fields}.`;
+}
+
+function messageOf(error: unknown, name: string): string {
+  if (error instanceof ToolError) return error.message;
+  const message = error instanceof Error ? error.message : inspect(error);
+  return `'${name}' failed: ${message}. Try another way, or go on without it.`;
+}
+
+/** Never empty, since the model would take that for a fault of its own, and never endless. */
+function capped(output: unknown, maxChars: number): string {
+  const text = typeof output === "string" ? output : (JSON.stringify(output) ?? "");
+  if (text.trim() === "") return "(no output)";
+  if (text.length <= maxChars) return wellFormed(text);
+  const rest = text.length - maxChars;
+  return `${wellFormed(text.slice(0, maxChars))}\n[truncated: ${rest} more characters; ask for less at a time]`;
+}
+
+/** Half a character, by a cut or in the tool's own output, makes the API refuse the whole request. */
+function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, "\ufffd");
+}

@@ -1,0 +1,41 @@
+/**
+ * A line for each turn of an agent, fed by `observe`:
+ *
+ *     turn 1 | tool_use | in=812 out=64 cache_read=0 | search({"pattern": "retr(y|ies)"})
+ */
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
+import type { RunEvent } from "../../patterns/step.ts";
+
+/** Makes an observer that writes a line when a turn has ended. */
+export function turnLines(write: (line: string) => void): (event: RunEvent) => void {
+  const replies = new Map<string, Message>();
+  const failed = new Set<string>();
+  return (event) => {
+    if (event.type !== "end") return;
+    // The value of a call that was answered is its message.
+    if (event.kind === "call" && event.value) replies.set(event.path, event.value as Message);
+    if (event.kind === "step" && event.outcome === "failed") failed.add(event.path);
+    const turn = /turn\[(\d+)\]$/.exec(event.path)?.[1];
+    const reply = replies.get(event.path);
+    if (event.kind !== "step" || turn === undefined || !reply) return;
+    const { input_tokens, output_tokens, cache_read_input_tokens } = reply.usage;
+    const calls = reply.content
+      .filter((block) => block.type === "tool_use")
+      .map(({ name, input }, index) => {
+        const error = failed.has(`${event.path}/tool[${index}]`) ? " ERROR" : "";
+        return `${name}(${shown(input)})${error}`;
+      });
+    const usage = `in=${input_tokens} out=${output_tokens} cache_read=${cache_read_input_tokens ?? 0}`;
+    const parts = [`turn ${Number(turn) + 1}`, reply.stop_reason, usage, calls.join(", ")];
+    write(parts.filter(Boolean).join(" | "));
+  };
+}
+
+/** `{"pattern": "x"}`, each value cut to a length that a line can take. */
+function shown(input: unknown): string {
+  const fields = Object.entries(Object(input)).map(([key, value]) => {
+    const text = JSON.stringify(value) ?? "";
+    return `${JSON.stringify(key)}: ${text.length > 80 ? `${text.slice(0, 79)}…` : text}`;
+  });
+  return `{${fields.join(", ")}}`;
+}
