@@ -138,8 +138,12 @@ export function tagged(
 ): string {
   const names = [tag, ...(options.also ?? [])];
   for (const name of names) checkName(name);
-  const ours = new RegExp(`<(?=\\s*(?:/\\s*)?(?:${names.join("|")})(?![\\w.:-]))`, "gi");
-  const safe = text.replace(/&(?=(?:lt|gt|amp|quot|apos);)/g, "&amp;").replace(ours, "&lt;");
+  const ours = new Set(names.map((name) => name.toLowerCase()));
+  const safe = text
+    .replace(/&(?=(?:lt|gt|amp|quot|apos);)/g, "&amp;")
+    .replace(ANY_TAG, (whole, rest: string, name: string) =>
+      ours.has(name.toLowerCase()) ? `&lt;${rest}` : whole,
+    );
 
   const attributes = Object.entries(options.attributes ?? {}).map(([name, value]) => {
     checkName(name);
@@ -199,18 +203,25 @@ function findElements<T extends string>(reply: string, tags: readonly T[]): Elem
 /** Every opener and closer of one of `tags`, with its slash and its `>`, both `""` if absent. */
 function* findMarks<T extends string>(reply: string, tags: readonly T[]) {
   const known = new Map(tags.map((tag) => [tag.toLowerCase(), tag]));
-  const value = `=\\s*(?:"[^"]*"?|'[^']*'?)?`;
-  // Nothing after the lookahead can fail, so the time is linear. Without the flag `u`, `i` folds the
-  // case of ASCII letters only.
-  const pattern = `<(/?)(${tags.join("|")})(?=[\\s/>]|$)((?:[^<>=]+|${value})*)(>?)`;
-  for (const match of reply.matchAll(new RegExp(pattern, "gi"))) {
-    const [whole, slash, name = "", attributes = "", bracket] = match;
+  for (const match of reply.matchAll(TAG_START)) {
+    const [begun, slash = "", name = ""] = match;
     const tag = known.get(name.toLowerCase());
     if (!tag) continue;
-    const end = match.index + whole.length;
+    TAG_REST.lastIndex = match.index + begun.length;
+    const [, attributes = "", bracket = ""] = TAG_REST.exec(reply) ?? [];
+    const end = match.index + begun.length + attributes.length + bracket.length;
     yield { tag, start: match.index, end, attributes, slash, bracket };
   }
 }
+
+/** `<input`, `</input`, `< / INPUT` and the like. */
+const ANY_TAG = /<(\s*(?:\/\s*)?([A-Za-z][A-Za-z0-9_-]*))(?![\w.:-])/g;
+/** `<` or `</` and a whole name. Without the flag `u`, `i` would fold the case of ASCII letters only;
+ * here the names are compared in lower case, and none but ASCII letters are in them. */
+const TAG_START = /<(\/?)([A-Za-z][A-Za-z0-9_-]*)(?=[\s/>]|$)/g;
+/** The attributes, quoted values whole, and the bracket. Nothing in it can fail, so it takes linear
+ * time. */
+const TAG_REST = /((?:[^<>=]+|=\s*(?:"[^"]*"?|'[^']*'?)?)*)(>?)/y;
 
 /** Escapes all but the entities to be decoded; a CR too, as the parser would make it an LF. */
 function escapeRest(text: string): string {
