@@ -78,6 +78,7 @@ export async function vote(
   const { onError = "abort", asNeeded = false, signal } = options;
   const { questions, threshold } = checkVote(question, options);
   const ballots = questions.map((): Ballot => ({ status: "not started" }));
+  // At half or less two answers could get there, and the first to come must not win by that.
   const early = threshold > questions.length / 2;
   let next = 0;
   let inFlight = 0;
