@@ -206,8 +206,9 @@ function noUsage() {
 }
 
 function addUsage(total: ReturnType<typeof noUsage>, usage: Usage): void {
-  total.input_tokens += usage.input_tokens;
-  total.output_tokens += usage.output_tokens;
+  // Whatever the types say, a server may leave them out.
+  total.input_tokens += usage.input_tokens ?? 0;
+  total.output_tokens += usage.output_tokens ?? 0;
   total.cache_creation_input_tokens += usage.cache_creation_input_tokens ?? 0;
   total.cache_read_input_tokens += usage.cache_read_input_tokens ?? 0;
 }

@@ -88,7 +88,7 @@ export function costOf(model: string, usage: Billed, prices: Prices = PRICES): n
   const price = priceOf(model, prices);
   const { input_tokens: input, output_tokens: output } = usage;
   // Whatever the types say, a server may leave them out, and null times a price is 0.
-  const isCounted = Number.isFinite(input) && Number.isFinite(output);
+  const isCounted = [input, output].every((count) => Number.isFinite(count) && count >= 0);
   if (!price || !isCounted || !isStandard(usage)) return undefined;
   const written = usage.cache_creation_input_tokens ?? 0;
   const { ephemeral_5m_input_tokens = 0, ephemeral_1h_input_tokens: written1h = 0 } =

@@ -148,11 +148,11 @@ function allFailed(tasks: readonly TaskResult[]): AggregateError {
 const doTask: Work<Assignment, string> = ({ request, id, text, results }, { llm }) => {
   const also = ["request", "result", "task"];
   const parts = [
-    tagged("request", request, { also }),
+    tagged("request", request, { also, raw: true }),
     ...results.map(({ id, output }) =>
-      tagged("result", output, { attributes: { task: id }, also }),
+      tagged("result", output, { attributes: { task: id }, also, raw: true }),
     ),
-    tagged("task", text, { attributes: { id }, also }),
+    tagged("task", text, { attributes: { id }, also, raw: true }),
   ];
   return llm(`You do one task of a larger request. Others do the other tasks, and the results are put together afterwards.
 
@@ -165,16 +165,16 @@ function combinePrompt(request: string, tasks: readonly TaskResult[]): string {
   const also = ["request", "result", "missing"];
   const parts = tasks.map((task) => {
     const attributes = { task: task.id };
-    if (isDone(task)) return tagged("result", task.output, { attributes, also });
+    if (isDone(task)) return tagged("result", task.output, { attributes, also, raw: true });
     const why = task.status === "failed" ? `failed: ${task.error}` : `skipped: ${task.reason}`;
-    return tagged("missing", `${task.text} (${why})`, { attributes, also });
+    return tagged("missing", `${task.text} (${why})`, { attributes, also, raw: true });
   });
   const rest = tasks.every(isDone)
     ? ""
     : " Some tasks have no result: don't make up what they would have said, and tell the reader what is missing.";
   return `The request below was split into tasks, and each was done by somebody else. Put their results together into one answer to the request.
 
-${[tagged("request", request, { also }), ...parts].join("\n\n")}
+${[tagged("request", request, { also, raw: true }), ...parts].join("\n\n")}
 
 Use what the results say, settle what contradicts, drop what repeats.${rest} Answer with the result alone.`;
 }

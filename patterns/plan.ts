@@ -71,11 +71,17 @@ function readPlan(reply: string, maxTasks: number): Pick<Plan, "tasks" | "proble
 }
 
 function readTasks(reply: string): Task[] {
-  return parseTags(reply, ["task"]).map(({ text, attributes }) => ({
-    id: attributes.get("id")?.trim() ?? "",
-    text: text.trim(),
-    needs: (attributes.get("needs") ?? "").split(/[\s,]+/).filter(Boolean),
-  }));
+  return parseTags(reply, ["task"]).map(({ text, attributes }) => {
+    const {
+      id = "",
+      needs = "",
+      ...others
+    } = Object.fromEntries([...attributes].map(([name, value]) => [name.toLowerCase(), value]));
+    const [other] = Object.keys(others);
+    // What it waits for must not get lost under another name.
+    if (other) throw new LlmOutputError(`a task has the attribute ${other}; id and needs are all`);
+    return { id: id.trim(), text: text.trim(), needs: needs.split(/[\s,]+/).filter(Boolean) };
+  });
 }
 
 function problemOf(tasks: readonly Task[], maxTasks: number): string | undefined {

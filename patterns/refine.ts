@@ -178,17 +178,17 @@ function writeDraft(criteria: string): Work<DraftInput, string> {
     const also = ["task", "criteria", "attempt", "feedback", "draft"];
     const earlier = attempts.map(({ draft, grade, refused }) => {
       const feedback = refused ?? `${grade?.evaluation}, ${grade?.score} of 10. ${grade?.feedback}`;
-      return `${tagged("attempt", draft, { also })}\n${tagged("feedback", feedback, { also })}`;
+      return `${tagged("attempt", draft, { also, raw: true })}\n${tagged("feedback", feedback, { also, raw: true })}`;
     });
     const again =
       earlier.length === 0
         ? ""
         : `\n\nThese are your earlier attempts, each with what was said of it:\n\n${earlier.join("\n\n")}\n\nWrite a better one: mend what was found, and keep what was good.`;
-    const reply = await llm(`${tagged("task", task, { also })}
+    const reply = await llm(`${tagged("task", task, { also, raw: true })}
 
 Do the task so that the result meets these criteria:
 
-${tagged("criteria", criteria, { also })}${again}
+${tagged("criteria", criteria, { also, raw: true })}${again}
 
 Answer with the whole result inside <draft></draft>.`);
     return readTag(reply, "draft", { decode: false }).trim();
@@ -199,11 +199,11 @@ function gradePrompt(task: string, criteria: string, draft: string): string {
   const also = ["task", "criteria", "draft", "evaluation", "score", "feedback"];
   return `Somebody was given a task and wrote the draft below. Judge it against the criteria alone. You don't write it, you judge it: be exact, and don't be kind.
 
-${tagged("task", task, { also })}
+${tagged("task", task, { also, raw: true })}
 
-${tagged("criteria", criteria, { also })}
+${tagged("criteria", criteria, { also, raw: true })}
 
-${tagged("draft", draft, { also })}
+${tagged("draft", draft, { also, raw: true })}
 
 Say PASS only if all criteria are met and you'd change nothing of weight. The score is a number from 0 to 10. The feedback names what is wrong, where, and what to do about it, so that the writer can act on it. Answer in this form:
 
@@ -214,5 +214,5 @@ Say PASS only if all criteria are met and you'd change nothing of weight. The sc
 
 function reGrade(reply: string): string {
   const also = ["task", "criteria", "draft", "evaluation", "score", "feedback"];
-  return `Your last answer could not be read. Keep to the form exactly. Your last answer was:\n\n${tagged("last_answer", reply, { also })}`;
+  return `Your last answer could not be read. Keep to the form exactly. Your last answer was:\n\n${tagged("last_answer", reply, { also, raw: true })}`;
 }

@@ -56,9 +56,10 @@ export function parseTags<const T extends string>(reply: string, tags: readonly 
     .join("");
   const fitting = document.includes("&#13;") ? crParser : parser;
   const decoded: Parsed[] = coded.length > 0 ? fitting.parse(`<all>${document}</all>`).all.e : [];
+  let next = 0;
   return elements.map((element) => {
     const { tag, inner } = element;
-    const { text = inner, attributes = {} } = (isCoded(element) && decoded.shift()) || {};
+    const { text = inner, attributes = {} } = (isCoded(element) && decoded[next++]) || {};
     const named = Object.entries(attributes).map(([key, value]) => [key.slice(1), value] as const);
     return { tag, text, raw: inner, attributes: new Map(named) };
   });
@@ -121,6 +122,8 @@ export function readTags<const T extends string>(
  * and an `&` that would be decoded. The rest stays as it is, for the model to read.
  *
  * @param options.attributes The tag's attributes, by default none.
+ * @param options.raw Leaves entities as they stand: for a text whose answer is read without decoding.
+ *   Default false.
  * @param options.also Other tags that the text must not hold, by default none: those that the same
  *   prompt uses, or the reply to it.
  * @throws {TypeError} A tag's or an attribute's name isn't a plain ASCII name.
@@ -134,16 +137,16 @@ export function tagged(
   options: {
     readonly attributes?: Readonly<Record<string, string>> | undefined;
     readonly also?: readonly string[] | undefined;
+    readonly raw?: boolean | undefined;
   } = {},
 ): string {
   const names = [tag, ...(options.also ?? [])];
   for (const name of names) checkName(name);
   const ours = new Set(names.map((name) => name.toLowerCase()));
-  const safe = text
-    .replace(/&(?=(?:lt|gt|amp|quot|apos);)/g, "&amp;")
-    .replace(ANY_TAG, (whole, rest: string, name: string) =>
-      ours.has(name.toLowerCase()) ? `&lt;${rest}` : whole,
-    );
+  const coded = options.raw ? text : text.replace(/&(?=(?:lt|gt|amp|quot|apos);)/g, "&amp;");
+  const safe = coded.replace(ANY_TAG, (whole, rest: string, name: string) =>
+    ours.has(name.toLowerCase()) ? `&lt;${rest}` : whole,
+  );
 
   const attributes = Object.entries(options.attributes ?? {}).map(([name, value]) => {
     checkName(name);
@@ -203,14 +206,19 @@ function findElements<T extends string>(reply: string, tags: readonly T[]): Elem
 /** Every opener and closer of one of `tags`, with its slash and its `>`, both `""` if absent. */
 function* findMarks<T extends string>(reply: string, tags: readonly T[]) {
   const known = new Map(tags.map((tag) => [tag.toLowerCase(), tag]));
-  for (const match of reply.matchAll(TAG_START)) {
+  for (let from = 0; ; ) {
+    TAG_START.lastIndex = from;
+    const match = TAG_START.exec(reply);
+    if (!match) return;
     const [begun, slash = "", name = ""] = match;
+    from = match.index + begun.length;
     const tag = known.get(name.toLowerCase());
     if (!tag) continue;
-    TAG_REST.lastIndex = match.index + begun.length;
-    const [, attributes = "", bracket = ""] = TAG_REST.exec(reply) ?? [];
-    const end = match.index + begun.length + attributes.length + bracket.length;
-    yield { tag, start: match.index, end, attributes, slash, bracket };
+    // What belongs to this tag is read once, and no tag is looked for in it: so it's linear.
+    const attributes = readAttributes(reply, from);
+    const bracket = reply[from + attributes.length] === ">" ? ">" : "";
+    from += attributes.length + bracket.length;
+    yield { tag, start: match.index, end: from, attributes, slash, bracket };
   }
 }
 
@@ -219,9 +227,16 @@ const ANY_TAG = /<(\s*(?:\/\s*)?([A-Za-z][A-Za-z0-9_-]*))(?![\w.:-])/g;
 /** `<` or `</` and a whole name. Without the flag `u`, `i` would fold the case of ASCII letters only;
  * here the names are compared in lower case, and none but ASCII letters are in them. */
 const TAG_START = /<(\/?)([A-Za-z][A-Za-z0-9_-]*)(?=[\s/>]|$)/g;
-/** The attributes, quoted values whole, and the bracket. Nothing in it can fail, so it takes linear
- * time. */
-const TAG_REST = /((?:[^<>=]+|=\s*(?:"[^"]*"?|'[^']*'?)?)*)(>?)/y;
+/** A part of what stands after a tag's name: anything but a bracket, a quoted value whole. */
+const TAG_PART = /[^<>=]+|=\s*(?:"[^"]*"?|'[^']*'?)?/y;
+
+/** In a loop, since one pattern for all parts overflows its stack on some millions of them. */
+function readAttributes(reply: string, from: number): string {
+  TAG_PART.lastIndex = from;
+  let end = from;
+  while (TAG_PART.test(reply)) end = TAG_PART.lastIndex;
+  return reply.slice(from, end);
+}
 
 /** Escapes all but the entities to be decoded; a CR too, as the parser would make it an LF. */
 function escapeRest(text: string): string {

@@ -4,7 +4,7 @@
  *   npm run agent -- --root ../some-repo "Where is the retry limit set?"
  *   npm run agent -- --selftest        proves without a key that no tool leaves the folder
  *
- * A line a turn goes to stderr, the answer to stdout. Exit code 0: answered; 2: no answer; 1: failed.
+ * A line a turn goes to stderr, the answer to stdout. Exit code 0: answered; 2: no answer; 1: failed; 130: stopped.
  */
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
@@ -30,32 +30,57 @@ const OPTIONS = {
   budget: { type: "string" },
   json: { type: "boolean", default: false },
   selftest: { type: "boolean", default: false },
+  help: { type: "boolean", short: "h", default: false },
 } as const;
 
-const { values, positionals } = parseArgs({ options: OPTIONS, allowPositionals: true });
+const HELP = `npm run agent -- [--root <folder>] "question"   answer a question about a folder of code
+npm run agent -- --selftest                    prove that no tool leaves the folder; needs no key
+
+  --root <folder>      the folder, default the current one
+  --max-turns <count>  the most replies of the model, default 12
+  --budget <dollars>   the most to spend, default no limit
+  --model <id>         the model (else ANTHROPIC_MODEL, else claude-sonnet-5-5)
+  --json               print the whole result as JSON`;
+
+/** A command that can't be carried out; the message says in one line what to do instead. */
+class UsageError extends Error {}
+
 const interrupt = new AbortController();
 process.once("SIGINT", () => interrupt.abort(new Error("Stopped")));
 
 try {
-  process.exitCode = values.selftest ? await selfTest(print) : await answer();
+  process.exitCode = await run();
 } catch (error) {
-  process.stderr.write(
-    `${interrupt.signal.aborted ? "Stopped" : explain(error, "agent", "live")}\n`,
-  );
-  process.exitCode = interrupt.signal.aborted ? 130 : 1;
+  const stopped = interrupt.signal.aborted;
+  const message = error instanceof UsageError ? error.message : explain(error);
+  process.stderr.write(`${stopped ? "Stopped" : message}\n`);
+  process.exitCode = stopped ? 130 : 1;
 }
 
-async function answer(): Promise<number> {
-  const question = positionals.join(" ") || (process.stdin.isTTY ? "" : await text(process.stdin));
-  const { budget: usd, model = process.env.ANTHROPIC_MODEL || undefined } = values;
-  const layers = usd === undefined ? [] : [createBudget({ usd: Number(usd) }).layer];
+async function run(): Promise<number> {
+  const { values, positionals } = readCommand();
+  if (values.help) {
+    print(HELP);
+    return 0;
+  }
+  if (values.selftest) return selfTest(print);
+
+  const maxTurns = positive("--max-turns", values["max-turns"]);
+  if (!Number.isInteger(maxTurns)) throw new UsageError("--max-turns must be a whole number");
+  const { budget, model = process.env.ANTHROPIC_MODEL || undefined } = values;
+  const layers =
+    budget !== undefined ? [createBudget({ usd: positive("--budget", budget) }).layer] : [];
+  const piped = positionals.length > 0 || process.stdin.isTTY ? "" : await text(process.stdin);
+  const question = positionals.join(" ").trim() || piped.trim();
+  if (!question) throw new UsageError('Ask something: npm run agent -- --root . "Where is …?"');
+
   const result = await observe(
     turnLines((line) => process.stderr.write(`${line}\n`)),
     () =>
       runAgent(question, {
         tools: createRepoTools(values.root),
         system: SYSTEM,
-        maxTurns: Number(values["max-turns"]),
+        maxTurns,
         model,
         llm: createLlm({ layers }).llmMessage,
         signal: interrupt.signal,
@@ -66,6 +91,20 @@ async function answer(): Promise<number> {
   if (result.status === "answered") return 0;
   process.stderr.write(`Agent stopped: no final answer ${whyNot(result)}\n`);
   return 2;
+}
+
+function readCommand() {
+  try {
+    return parseArgs({ options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError(`${error instanceof Error ? error.message : error} (see --help)`);
+  }
+}
+
+function positive(flag: string, value: string): number {
+  const number = Number(value);
+  if (Number.isFinite(number) && number > 0) return number;
+  throw new UsageError(`${flag} must be a number above 0, not "${value}"`);
 }
 
 function whyNot(result: AgentResult): string {

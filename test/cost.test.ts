@@ -139,7 +139,7 @@ test("doesn't know the cost where a reply doesn't say what it used", () => {
   // What a server that isn't Anthropic's may leave out, whatever the types say.
   const partial: { input_tokens: number; output_tokens: number } = JSON.parse('{"input_tokens":5}');
   expect(costOf("claude-opus-5-5", partial)).toBe(undefined);
-  for (const count of [null, undefined, Number.NaN, Number.POSITIVE_INFINITY, "5"]) {
+  for (const count of [null, undefined, Number.NaN, Number.POSITIVE_INFINITY, "5", -5]) {
     const wrong = count as number;
     const usages = [
       { input_tokens: wrong, output_tokens: 1 },

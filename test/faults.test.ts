@@ -345,6 +345,18 @@ test.for([
   expect(await llmCall("Hi", { onText: () => {} })).toBe(TEXT);
 });
 
+test("doesn't take a stream whose pieces don't fit together for a reply", async () => {
+  const misplaced: Answer = ({ response }) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const events = eventsOf({ ...message(TEXT) }).join("");
+    response.end(events.replace(/("content_block_delta","index":)0/, "$17"));
+  };
+  const { llmCall } = await open(misplaced);
+  const error = await rejection(llmCall("Hi", { onText: () => {} }));
+  expect(error).toBeInstanceOf(LlmOutputError);
+  expect(error).toMatchObject({ path: "call", text: expect.any(String) });
+});
+
 test("doesn't take a text about a stream's end for its end", async () => {
   const text = "event: message_stop\ndata: {}\n\nevent: message_stop\n\n goes on";
   const { llmCall } = await open(reply(text));

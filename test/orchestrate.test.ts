@@ -76,6 +76,20 @@ test("starts each task the moment its needs are done, and gives it their results
   expect(promptAt(`${worker}[1]`)).not.toContain("<result");
 });
 
+test("reads a task's attributes whatever their case", async () => {
+  const { llm } = scripted([
+    `${planOf(task("a"))}<task ID="b" Needs="a">Do b</task>`,
+    "A",
+    "B",
+    "C",
+  ]);
+  const { tasks } = await orchestrate("Compare", { llm });
+  expect(tasks.map(({ id, needs }) => [id, needs])).toEqual([
+    ["a", []],
+    ["b", ["a"]],
+  ]);
+});
+
 test("does a task that several others wait for once", async () => {
   const { llm, paths } = scripted({
     [plan]: planOf(task("x", "a b"), task("y", "a,b"), task("a"), task("b", "a a")),
@@ -143,6 +157,11 @@ const faults: readonly (readonly [string, string, string])[] = [
   ],
   ["a plan cut off", '<task id="a">Do a</task><task id="b">Do', "<task> was cut off"],
   ["a malformed tag", "<task id=a>Do a</task>", "<task> is malformed"],
+  [
+    "needs under another name",
+    `${task("a")}<task id="b" depends="a">Do b</task>`,
+    "a task has the attribute depends; id and needs are all",
+  ],
 ];
 
 test.for(faults)(

@@ -490,6 +490,15 @@ test("refuses a pace that is negative or no number", async () => {
   }
 });
 
+test("replaces a recording only by a recording, and no other file", async () => {
+  const file = await tapeFile();
+  await writeFile(file, "the notes of a year\n");
+  const error = await rejection(openRecording(file, { mode: "record" }));
+  expect(error).toBeInstanceOf(RecordingError);
+  expect(await readFile(file, "utf8")).toBe("the notes of a year\n");
+  expect(await readdir(join(file, ".."))).toHaveLength(1);
+});
+
 test("says how to record when there's nothing to replay, and leaves no file", async () => {
   const file = await tapeFile();
   const error = await rejection(openRecording(file, { mode: "replay" }));

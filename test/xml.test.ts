@@ -357,6 +357,15 @@ test("keeps entities and replacement patterns of the text", () => {
   expect(readTag(tagged("v", text), "v")).toBe(text);
 });
 
+test("leaves entities as they stand in raw text, and still breaks its own tags", () => {
+  expect(tagged("v", "&lt;a &amp; </v>", { raw: true })).toBe("<v>&lt;a &amp; &lt;/v></v>");
+});
+
+test("reads a tag with millions of attributes, and says when it never ends", () => {
+  const broken = `<a ${'a="b" '.repeat(4_000_000)}`;
+  expect(() => readTag(broken, "a")).toThrow(LlmOutputError);
+});
+
 // The caller's mistakes
 
 test.each(["", "a b", "<a>", "1a", "é", "a.b", "a:b", "__proto__", "label\n", "a|b"])(

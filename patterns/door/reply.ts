@@ -37,6 +37,14 @@ export function checkEvent(event: MessageStreamEvent): void {
   if (part && !hasText(part)) throw new Error(`a piece has no text: ${asJson(part)}`);
 }
 
+/** The answer's text in a streamed piece, `""` where it has none. */
+export function textIn(event: MessageStreamEvent): string {
+  const part =
+    (event.type === "content_block_start" && event.content_block) ||
+    (event.type === "content_block_delta" && event.delta);
+  return part && (part.type === "text" || part.type === "text_delta") ? part.text : "";
+}
+
 /** What the door, budgets, events and agents read without looking. */
 function isMessage(reply: unknown): boolean {
   if (!isObject(reply)) return false;
@@ -52,6 +60,8 @@ function hasText(part: unknown): boolean {
     case "text":
     case "text_delta":
       return typeof part.text === "string";
+    case "tool_use":
+      return typeof part.id === "string" && part.id !== "" && typeof part.name === "string";
     case "thinking":
     case "thinking_delta":
       return typeof part.thinking === "string";
@@ -64,7 +74,16 @@ function hasText(part: unknown): boolean {
 
 /** The parts of messages, blocks and pieces that are looked at. */
 type Parts = Readonly<Partial<Record<PartName, unknown>>>;
-type PartName = "type" | "model" | "content" | "usage" | "text" | "thinking" | "partial_json";
+type PartName =
+  | "type"
+  | "model"
+  | "content"
+  | "usage"
+  | "text"
+  | "thinking"
+  | "partial_json"
+  | "id"
+  | "name";
 
 function isObject(value: unknown): value is Parts {
   return typeof value === "object" && value !== null;
@@ -122,7 +141,8 @@ export function textOf(turns: readonly Message[]): string {
   return text;
 }
 
-function joined(turns: readonly Message[]): string {
+/** The text blocks of replies one after the other, whatever else is wrong with them. */
+export function joined(turns: readonly Message[]): string {
   let text = "";
   for (const { content } of turns) {
     for (const block of content) {

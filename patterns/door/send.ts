@@ -14,7 +14,7 @@ import { HaltError, LlmOutputError } from "../errors.ts";
 import { follow } from "../fan-out.ts";
 import type { CallOptions, Params } from "../llm-call.ts";
 import { annotate, reportText } from "../step.ts";
-import { asMessage, checkEvent, notMessage } from "./reply.ts";
+import { asMessage, checkEvent, joined, notMessage, textIn } from "./reply.ts";
 import { type BodyWatch, watchBody } from "./silence.ts";
 
 type Api = Pick<Anthropic["messages"], "create" | "stream">;
@@ -77,21 +77,25 @@ async function streamed(
   stream.on("connect", () => {
     answered = true;
   });
-  stream.on("streamEvent", checkEvent);
-  stream.on("text", (delta) => {
+  stream.on("streamEvent", (event) => {
+    checkEvent(event);
+    const piece = textIn(event);
     // What has arrived together still comes, one by one, after an abort.
-    if (stream.controller.signal.aborted) return;
-    text += delta;
-    reportText(delta);
+    if (piece === "" || stream.controller.signal.aborted) return;
+    text += piece;
+    reportText(piece);
     try {
-      onText?.(delta);
+      onText?.(piece);
     } catch (error) {
       thrown = { error };
       stream.abort();
     }
   });
   try {
-    return await stream.finalMessage();
+    const message = await stream.finalMessage();
+    if (joined([message]) === text) return message;
+    // The SDK leaves out what comes for a block that isn't there.
+    throw new AnthropicError("its pieces don't fit together");
   } catch (error) {
     if (thrown) throw thrown.error;
     if (!(error instanceof AnthropicError) || error instanceof APIError) throw error;

@@ -70,7 +70,9 @@ export async function openTape(
   mode: "replay" | "record" | "resume",
   fresh: TapeHeader,
 ): Promise<Tape> {
-  const found = mode === "record" ? undefined : await readTape(file, mode);
+  // Read in mode `record` too: only a recording may be replaced by one.
+  const old = await readTape(file, mode);
+  const found = mode === "record" ? undefined : old;
   if (!found && mode === "replay") {
     throw new RecordingError(
       `There is no recording at ${file}. Make one with mode "record", against the API`,
@@ -128,7 +130,10 @@ interface Found {
   readonly unended: boolean;
 }
 
-async function readTape(file: string, mode: "replay" | "resume"): Promise<Found | undefined> {
+async function readTape(
+  file: string,
+  mode: "replay" | "record" | "resume",
+): Promise<Found | undefined> {
   const content = await readFile(file).catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
@@ -139,7 +144,7 @@ async function readTape(file: string, mode: "replay" | "resume"): Promise<Found 
   const torn = parse(last) === undefined && isTorn(last, texts.length > 1 ? "line" : "header");
   if (torn) texts.pop();
   // A run killed while it wrote the header has recorded nothing yet.
-  if (texts.length === 0 && mode === "resume") return undefined;
+  if (texts.length === 0 && mode !== "replay") return undefined;
   const [header, ...rest] = texts.map(parse);
   checkHeader(file, header);
   let lines: TapeLine[] = [];

@@ -3,12 +3,11 @@
  */
 import { APIConnectionError, APIError, AuthenticationError } from "@anthropic-ai/sdk";
 import { PRICES } from "../../patterns/cost.ts";
-import type { Mode } from "./perform.ts";
 
-/** Says what went wrong and, where we know it, what to do. */
-export function explain(error: unknown, name: string, mode: Mode): string {
+/** Says what went wrong and, where we know it, what to do; `recorded` is what can be watched instead. */
+export function explain(error: unknown, recorded?: string): string {
   if (!(error instanceof Error)) return `Failed: ${String(error)}`;
-  const watch = mode === "live" ? `, or watch the recording: npm start ${name}` : "";
+  const watch = recorded ? `, or watch the recording: npm start ${recorded}` : "";
   if (/authentication method/i.test(error.message)) {
     return `No API key: set ANTHROPIC_API_KEY (any value will do for a server of your own at ANTHROPIC_BASE_URL)${watch}`;
   }

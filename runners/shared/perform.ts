@@ -86,7 +86,7 @@ async function performOne(
     await source.keep();
     return 0;
   } catch (error) {
-    view.fail(signal.aborted ? "Stopped" : explain(error, name, mode));
+    view.fail(signal.aborted ? "Stopped" : explain(error, mode === "live" ? name : undefined));
     return 1;
   }
 }

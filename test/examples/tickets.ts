@@ -6,7 +6,7 @@ import { step } from "../../patterns/step.ts";
 
 const LANES = 20;
 
-/** Sorts any number of tickets. Killed half-way, it goes on from `file` and pays for none twice. */
+/** Sorts any number of tickets. Killed half-way, it goes on from `file`: no answer is paid twice. */
 export async function sortTickets(tickets: readonly string[], routes: Routes, file: string) {
   await using recording = await openRecording(file, { mode: "resume", concurrency: LANES });
   // A long job meets every rate limit: let the SDK wait and try again more often than twice.

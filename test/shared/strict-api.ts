@@ -7,8 +7,8 @@
  *     api.refusals; // []
  *
  * Each request gets the next turn of the script, or, if it breaks a rule, the API's 400. `brokenRule` is
- * the check alone. Each rule names its source: a case of /work/shared/cases (M01, …), the SDK's types or
- * documentation, or a report of the API's own message. Where sources disagree, the strict one counts.
+ * the check alone. Each rule names its source: the SDK's types or documentation,
+ * or a report of the API's own message. Where sources disagree, the strict one counts.
  *
  * Not here: sizes (32 MB, 100,000 messages), a server tool's call without its result, images and files,
  * and that a thinking budget is lower than `max_tokens`.
@@ -205,7 +205,7 @@ function checkTools({ tools = [], tool_choice, thinking }: Wire): void {
   // The API: tool_choice may only be specified while providing tools; and a named one must be there.
   rule(names.size > 0, "tool_choice may only be specified while providing tools");
   rule(tool_choice.type !== "tool" || names.has(tool_choice.name), "tool_choice: Tool not found");
-  // M13, and the facts of the SDK: thinking and a forced tool exclude each other.
+  // Thinking and a forced tool exclude each other.
   const isForced = tool_choice.type === "any" || tool_choice.type === "tool";
   const thinks = isRecord(thinking) && thinking.type !== "disabled";
   rule(!isForced || !thinks, "Thinking may not be enabled when tool_choice forces tool use");
@@ -234,7 +234,7 @@ function checkMessages({ messages }: Wire, issued: readonly Message[]): void {
     rule(open.length === 0, "tool_use ids were found without tool_result blocks immediately after");
     const calls = blocks.filter(({ type }) => type === "tool_use");
     for (const { id } of calls) {
-      // M04, and reports (cua#524, claude-code#20631): over the whole conversation.
+      // Reports (cua#524, claude-code#20631): over the whole conversation.
       rule(!ids.has(id), "tool_use ids must be unique");
       ids.add(id);
     }
@@ -242,7 +242,7 @@ function checkMessages({ messages }: Wire, issued: readonly Message[]): void {
     checkThinking(blocks, issued);
   }
   rule(open.length === 0, "tool_use ids were found without tool_result blocks immediately after");
-  // The SDK's types (prefill gives a 400) and reports (goose#7425); but a paused turn is gone on with (M08).
+  // The SDK's types (prefill gives a 400) and reports (goose#7425); but a paused turn is gone on with.
   const last = all.at(-1);
   const isPaused = issued.some(
     ({ stop_reason, content }) =>
@@ -253,12 +253,12 @@ function checkMessages({ messages }: Wire, issued: readonly Message[]): void {
 
 function blocksOf(role: string, content: unknown): readonly Block[] {
   if (typeof content === "string") return blocksOf(role, [{ type: "text", text: content }]);
-  // M11: a turn with content [] must not be sent back.
+  // A turn with content [] must not be sent back.
   rule(Array.isArray(content) && content.length > 0, "all messages must have non-empty content");
   const blocks = content as readonly Block[];
   for (const block of blocks) {
     rule(BLOCKS[role]?.has(block.type) === true, `${role} messages take no ${block.type}`);
-    // M05, and the API's message for spaces: "must contain non-whitespace text".
+    // the API's message for spaces: "must contain non-whitespace text".
     rule(block.type !== "text" || isText(block.text), "text content blocks must be non-empty");
     if (block.type === "tool_use") {
       // Reports (nanobot#4356): ids have a pattern. The SDK's types: the input is an object.
@@ -266,7 +266,7 @@ function blocksOf(role: string, content: unknown): readonly Block[] {
       rule(isRecord(block.input), "tool_use.input: Input should be a valid dictionary");
     }
     if (block.type === "tool_result") {
-      // The API refuses an empty one beside is_error; the issue wants none at all.
+      // The API refuses an empty one beside is_error; none at all is best.
       const full = isText(block.content) || (Array.isArray(block.content) && block.content[0]);
       rule(Boolean(full), "tool_result: content cannot be empty");
     }
@@ -274,7 +274,7 @@ function blocksOf(role: string, content: unknown): readonly Block[] {
   return blocks;
 }
 
-/** M01: the results lead. M02: all of them in the one next message. M04: one for each call. */
+/** The results lead, all of them in the one next message, one for each call. */
 function checkResults(blocks: readonly Block[], open: readonly unknown[]): void {
   const results = blocks.filter(({ type }) => type === "tool_result");
   const leading = blocks.slice(0, results.length).every(({ type }) => type === "tool_result");
@@ -289,7 +289,7 @@ function checkResults(blocks: readonly Block[], open: readonly unknown[]): void 
 }
 
 /**
- * The SDK's types: thinking goes back unmodified and in its order. M05 and the issue: no block of it may
+ * The SDK's types: thinking goes back unmodified and in its order. No block of it may
  * be dropped from a turn with calls. Reports (forgecode#2107, hermes-agent#16921): none may come last;
  * so what a turn thought last, with nothing after it, can't be sent back at all.
  */
