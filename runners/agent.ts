@@ -13,7 +13,7 @@ import { createBudget } from "../patterns/layers/budget.ts";
 import { createLlm } from "../patterns/llm-call.ts";
 import { createRepoTools } from "../patterns/repo-tools.ts";
 import { observe } from "../patterns/step.ts";
-import { explain } from "./shared/explain.ts";
+import { explain, UsageError } from "./shared/explain.ts";
 import { selfTest } from "./shared/self-test.ts";
 import { turnLines } from "./shared/turn-lines.ts";
 
@@ -42,9 +42,6 @@ npm run agent -- --selftest                    prove that no tool leaves the fol
   --model <id>         the model (else ANTHROPIC_MODEL, else claude-sonnet-5-5)
   --json               print the whole result as JSON`;
 
-/** A command that can't be carried out; the message says in one line what to do instead. */
-class UsageError extends Error {}
-
 const interrupt = new AbortController();
 process.once("SIGINT", () => interrupt.abort(new Error("Stopped")));
 
@@ -52,8 +49,7 @@ try {
   process.exitCode = await run();
 } catch (error) {
   const stopped = interrupt.signal.aborted;
-  const message = error instanceof UsageError ? error.message : explain(error);
-  process.stderr.write(`${stopped ? "Stopped" : message}\n`);
+  process.stderr.write(`${stopped ? "Stopped" : explain(error)}\n`);
   process.exitCode = stopped ? 130 : 1;
 }
 

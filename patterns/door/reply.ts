@@ -31,18 +31,20 @@ export function notMessage(reply: unknown, body?: string, wanted = "a message"):
 
 /** Throws for a streamed piece without its text: the SDK adds it up, to `"undefined"`. */
 export function checkEvent(event: MessageStreamEvent): void {
-  const part =
-    (event.type === "content_block_start" && event.content_block) ||
-    (event.type === "content_block_delta" && event.delta);
+  const part = partOf(event);
   if (part && !hasText(part)) throw new Error(`a piece has no text: ${asJson(part)}`);
 }
 
 /** The answer's text in a streamed piece, `""` where it has none. */
 export function textIn(event: MessageStreamEvent): string {
-  const part =
-    (event.type === "content_block_start" && event.content_block) ||
-    (event.type === "content_block_delta" && event.delta);
+  const part = partOf(event);
   return part && (part.type === "text" || part.type === "text_delta") ? part.text : "";
+}
+
+/** The block that a streamed event begins, or the piece that it adds to one. */
+function partOf(event: MessageStreamEvent) {
+  if (event.type === "content_block_start") return event.content_block;
+  return event.type === "content_block_delta" ? event.delta : undefined;
 }
 
 /** What the door, budgets, events and agents read without looking. */

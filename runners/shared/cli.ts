@@ -15,6 +15,7 @@ import { job as refine } from "../refine.ts";
 import { job as route } from "../route.ts";
 import { job as section } from "../section.ts";
 import { job as vote } from "../vote.ts";
+import { UsageError } from "./explain.ts";
 import type { Job } from "./job.ts";
 import { type Mode, perform } from "./perform.ts";
 import type { Output } from "./view.ts";
@@ -46,9 +47,6 @@ Flags go behind --, as in: npm start route -- --json
   --budget <dollars>  live and record: the most to spend
   --recording <file>  another recording than the one in runners/recordings (with one pattern)
   --transcribed       record: the replies don't come from the API, so times are to be estimated`;
-
-/** A command that can't be carried out; the message says in one line what to do instead. */
-class UsageError extends Error {}
 
 /** Runs a command line, and gives the exit code: 0, 1 for a failure, 2 for a wrong command, 130. */
 export async function main(

@@ -4,9 +4,13 @@
 import { APIConnectionError, APIError, AuthenticationError } from "@anthropic-ai/sdk";
 import { PRICES } from "../../patterns/cost.ts";
 
+/** A command that can't be carried out; the message says in one line what to do instead. */
+export class UsageError extends Error {}
+
 /** Says what went wrong and, where we know it, what to do; `recorded` is what can be watched instead. */
 export function explain(error: unknown, recorded?: string): string {
   if (!(error instanceof Error)) return `Failed: ${String(error)}`;
+  if (error instanceof UsageError) return error.message;
   const watch = recorded ? `, or watch the recording: npm start ${recorded}` : "";
   if (/authentication method/i.test(error.message)) {
     return `No API key: set ANTHROPIC_API_KEY (any value will do for a server of your own at ANTHROPIC_BASE_URL)${watch}`;
