@@ -1,12 +1,9 @@
 import { getEventListeners } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { APIConnectionError, InternalServerError } from "@anthropic-ai/sdk";
 import type { Message, MessageCreateParams } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { chain } from "../patterns/chain.ts";
 import type { Price, Prices } from "../patterns/cost.ts";
 import type { MessagesClient } from "../patterns/door/send.ts";
@@ -29,6 +26,7 @@ import {
   reply,
   startServer,
 } from "./shared/server.ts";
+import { tapeFile } from "./shared/tape.ts";
 
 /** An output token costs a dollar and the input nothing, so that all sums are exact. */
 const OUTPUT_ONLY: Price = { input: 0, output: 1_000_000, source: "test" };
@@ -650,11 +648,10 @@ test.for([
 });
 
 test("spends on a recorded run what it costs, and nothing on its replay", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "budget-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = await tapeFile();
   const server = await startServer(reply("Yes", usage(4)));
   for (const mode of ["record", "replay"] as const) {
-    await using recording = await openRecording(join(folder, "tape.jsonl"), { mode });
+    await using recording = await openRecording(file, { mode });
     const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
     const budget = createBudget({ usd: 20, prices: PRICES });
     const llm = createLlm({ client, model: "m", max_tokens: 10, layers: [budget.layer] });

@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { BudgetError, HaltError, RecordingError } from "../patterns/errors.ts";
 import { type FanOut, fanOut, follow, type OnError } from "../patterns/fan-out.ts";
+import { withResolvers } from "./shared/scripted.ts";
 import { rejection } from "./shared/server.ts";
 
 type Job<T = unknown> = (controller: AbortController) => Promise<T>;
@@ -22,16 +23,6 @@ function slowJob() {
     });
   };
   return { job, state, resolve, reject };
-}
-
-function withResolvers<T>() {
-  let resolve: (value: T) => void = () => {};
-  let reject: (reason: unknown) => void = () => {};
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
 }
 
 const fails =

@@ -26,13 +26,8 @@ import {
   reply,
   silent,
   startServer,
+  ways,
 } from "./shared/server.ts";
-
-/** Both ways of a reply: the same call without and with a listener for the text. */
-const ways = [
-  { way: "in one piece", onText: undefined },
-  { way: "as a stream", onText: () => {} },
-];
 
 const TEXT = "Hello there";
 

@@ -27,15 +27,10 @@ import {
   startServer,
   type TestServer,
   type Wire,
+  ways,
 } from "./shared/server.ts";
 
 const EVENTS = "text/event-stream";
-
-/** Both ways of a reply: the same call without and with a listener for the text. */
-const ways = [
-  { way: "in one piece", onText: undefined },
-  { way: "as a stream", onText: () => {} },
-];
 
 /** A door to a local server with these answers. */
 async function open(answers: Answer | readonly Answer[], options: LlmOptions = {}) {

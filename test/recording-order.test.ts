@@ -1,10 +1,8 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile, writeFile } from "node:fs/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import { APIError } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { RecordingError } from "../patterns/errors.ts";
 import { createLlm, type Llm } from "../patterns/llm-call.ts";
 import { FIRST_TOKEN_MS, OUTPUT_TOKENS_PER_SECOND } from "../patterns/recording/clock.ts";
@@ -22,14 +20,7 @@ import {
   reply,
   startServer,
 } from "./shared/server.ts";
-
-async function tapeFile(content?: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "recording-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = join(folder, "tape.jsonl");
-  if (content !== undefined) await writeFile(file, content);
-  return file;
-}
+import { tapeFile } from "./shared/tape.ts";
 
 /** A tape of these lines, written by hand. */
 function tapeOf(lines: readonly unknown[], origin = "api"): Promise<string> {

@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
@@ -39,17 +38,9 @@ import {
   reply,
   startServer,
 } from "./shared/server.ts";
+import { tapeFile } from "./shared/tape.ts";
 
 const KEY = "sk-ant-TEST-secret";
-
-/** A tape's file in a folder of its own, as yet absent unless there's a content. */
-async function tapeFile(content?: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "recording-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = join(folder, "tape.jsonl");
-  if (content !== undefined) await writeFile(file, content);
-  return file;
-}
 
 type Extra = ClientOptions & Pick<RecordingOptions, "origin"> & { readonly mode?: RecordingMode };
 

@@ -16,6 +16,12 @@ import Anthropic, { type ClientOptions } from "@anthropic-ai/sdk";
 import type { Message, MessageCreateParams } from "@anthropic-ai/sdk/resources/messages";
 import { onTestFinished } from "vitest";
 
+/** Both ways of a reply: the same call without and with a listener for the text. */
+export const ways = [
+  { way: "in one piece", onText: undefined },
+  { way: "as a stream", onText: () => {} },
+];
+
 /** One request, and the response to it. */
 export interface Exchange {
   /** Path and query, e.g. `/v1/messages?beta=true`. */
