@@ -6,6 +6,7 @@ const { VITEST_JSON: outputFile } = process.env;
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: "test/shared/compile.ts",
     // Property tests take seconds on a busy machine; nothing here asserts a time.
     testTimeout: 30_000,
     // Much of it waits for child processes and servers, so no core is kept free.

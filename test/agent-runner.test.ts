@@ -7,7 +7,7 @@ import { fails, reply, startServer } from "./shared/server.ts";
 const CHILD = { timeout: 60_000 };
 
 async function agent(argv: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const child = start(argv, env, ["--import", "tsx", "runners/agent.ts"]);
+  const child = start(argv, env, "agent");
   const { code } = await child.ended;
   return { code, stdout: child.stdout(), stderr: child.stderr() };
 }

@@ -7,17 +7,15 @@
  *           └─► worker[3] ──────► worker[4] ┘                  when it's on the tape
  */
 import { existsSync, watch } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { build } from "esbuild";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createLlm } from "../patterns/llm-call.ts";
 import type { TapeLine } from "../patterns/recording/tape.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import { observe } from "../patterns/step.ts";
 import { vote } from "../patterns/vote.ts";
-import { folder, ROOT, start } from "./shared/runner.ts";
+import { folder, start } from "./shared/runner.ts";
 import { type Exchange, hold, reply, startServer } from "./shared/server.ts";
 
 const PLAN = `<task id="a">Do a</task>
@@ -33,28 +31,6 @@ const PATHS = [
 ];
 const MOMENTS = ["asked", "answered", "on the tape"] as const;
 type Moment = (typeof MOMENTS)[number];
-
-/** The runner in one file: started some forty times, the loader would take most of the time. */
-let bundle = "";
-
-beforeAll(async () => {
-  bundle = join(await mkdtemp(join(tmpdir(), "crash-")), "start.mjs");
-  await build({
-    entryPoints: [join(ROOT, "runners/shared/start.ts")],
-    outfile: bundle,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    // One of the dependencies is CommonJS.
-    banner: {
-      js: `import{createRequire}from"node:module";const require=createRequire("${ROOT}");`,
-    },
-    logLevel: "silent",
-  });
-});
-
-afterAll(() => rm(dirname(bundle), { recursive: true }));
 
 /** Which call a request is, by its prompt. */
 function pathOf({ body }: Exchange): string {
@@ -106,11 +82,10 @@ async function killedAround(path: string) {
   for (moment of [...MOMENTS, undefined]) {
     const taped = await pathsOn(`${file}.partial`).catch((): string[] => []);
     const before = server.requests.length;
-    const child = start(
-      ["record", "orchestrate", "--recording", file],
-      { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: "none" },
-      [bundle],
-    );
+    const child = start(["record", "orchestrate", "--recording", file], {
+      ANTHROPIC_BASE_URL: server.url,
+      ANTHROPIC_API_KEY: "none",
+    });
     reached = (...now) => {
       if (now[0] === moment && now[1] === path) child.kill("SIGKILL");
     };

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { onTestFinished } from "vitest";
+import { inject, onTestFinished } from "vitest";
 import { main } from "../../runners/shared/cli.ts";
 
 /** The project's folder. */
@@ -71,13 +71,14 @@ export interface Started {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
 }
 
-/** Starts a script with Node, by default the runners' own; it has only these environment variables. */
+/** Starts one of the compiled commands, by default the runners'; it has only these environment variables. */
 export function start(
   argv: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  script: readonly string[] = ["--import", "tsx", "runners/shared/start.ts"],
+  command: "shared/start" | "agent" = "shared/start",
 ): Started {
-  const child = spawn(process.execPath, [...script, ...argv], {
+  const script = join(inject("compiled"), "runners", `${command}.mjs`);
+  const child = spawn(process.execPath, [script, ...argv], {
     cwd: ROOT,
     env,
     stdio: ["ignore", "pipe", "pipe"],
