@@ -467,17 +467,32 @@ function unlike(length: number): string {
   return Array.from({ length }, next).join("");
 }
 
-test("lets the event loop run while it searches", async () => {
-  const { search } = await makeRepo({ "a.txt": SLOW.text });
+/** What a search finds, and how often others got their turn meanwhile. */
+async function turnsOf(searching: Promise<string>) {
   let turns = 0;
   let isSearching = true;
-  const searching = search({ pattern: SLOW.pattern }).finally(() => {
+  const ended = searching.finally(() => {
     isSearching = false;
   });
   for (; isSearching; await setImmediate()) turns += 1;
-  expect(await searching).toMatch(/^No match/);
+  return { found: await ended, turns };
+}
+
+test("lets the event loop run while it searches", async () => {
+  const { search } = await makeRepo({ "a.txt": SLOW.text });
+  const { found, turns } = await turnsOf(search({ pattern: SLOW.pattern }));
+  expect(found).toMatch(/^No match/);
   // One for each of the 8 lines, if each takes a slice. Without a pause it would be one or two in all.
   expect(turns).toBeGreaterThan(3);
+});
+
+test("lets the event loop run while it looks where long lines match", async () => {
+  const lines = Array.from({ length: 8 }, () => `${unlike(2_000)}!`).join("\n");
+  const { search } = await makeRepo({ "a.txt": lines });
+  const { found, turns } = await turnsOf(search({ pattern: SLOW.pattern }));
+  expect(found.match(/^a\.txt:\d: /gm)).toHaveLength(8);
+  // Where it matches takes longer than whether: without a pause between the lines it would be two or three.
+  expect(turns).toBeGreaterThan(5);
 });
 
 test("stops searching when it's told to, with the signal's reason", async () => {

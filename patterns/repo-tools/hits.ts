@@ -33,32 +33,30 @@ export async function findHits(
   return hits;
 }
 
-/** The matching lines and those around them, each once. */
-export function linesAround(
+/** The matching lines and those around them, each once, for as long as somebody takes them. */
+export async function* linesAround(
   path: string,
   lines: readonly string[],
   hits: readonly number[],
   context: number,
   pattern: Pattern,
-): string[] {
-  const shown: string[] = [];
+  pause: Pause,
+): AsyncGenerator<string> {
   const isHit = new Set(hits);
   let next = 0;
   for (const hit of hits) {
     const first = Math.max(next, hit - context);
-    if (context > 0 && first > next && shown.length > 0) shown.push("--");
+    if (context > 0 && first > next && hit !== hits[0]) yield "--";
     next = Math.max(next, Math.min(lines.length, hit + context + 1));
     for (const [offset, line] of lines.slice(first, next).entries()) {
       const index = first + offset;
       const mark = isHit.has(index) ? ":" : "-";
-      // What is shown of a long line begins a little before the match.
-      const found =
-        mark === ":" && line.length > MAX_SHOWN ? pattern.indexIn(line.slice(0, MAX_SEARCHED)) : 0;
+      // What is shown of a long line begins a little before the match, which takes as long as finding it.
+      const isCut = mark === ":" && line.length > MAX_SHOWN;
+      const found = isCut ? pattern.indexIn(line.slice(0, MAX_SEARCHED)) : 0;
       const start = Math.max(0, found - 50);
-      shown.push(
-        `${visible(path)}${mark}${index + 1}${mark} ${clip(line, MAX_SHOWN, line.length, start)}`,
-      );
+      yield `${visible(path)}${mark}${index + 1}${mark} ${clip(line, MAX_SHOWN, line.length, start)}`;
+      if (isCut) await pause();
     }
   }
-  return shown;
 }

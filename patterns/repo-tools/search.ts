@@ -95,9 +95,13 @@ async function search(
     if (lines.some(({ length }) => length > MAX_SEARCHED)) notes.add(LONG, entry.path);
     const room = MAX_MATCHES - matches;
     const hits = await findHits(lines, pattern, room + 1, pause);
-    const shown = linesAround(entry.path, lines, hits.slice(0, room), context, pattern);
     matches += hits.length;
-    isFull = !shown.every(result.add) || hits.length > room;
+    const shown = linesAround(entry.path, lines, hits.slice(0, room), context, pattern, pause);
+    for await (const line of shown) {
+      isFull = !result.add(line);
+      if (isFull) break;
+    }
+    isFull ||= hits.length > room;
     if (isFull) break;
   }
 
