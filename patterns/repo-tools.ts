@@ -10,22 +10,30 @@
  *
  * No path leads out of the root: not by `..`, not by a link, not by a swap while a file is opened
  * (repo-tools/sandbox.ts says what is left). No tool shows what may hold secrets
- * (repo-tools/secrets.ts). What the model gets wrong is a `ToolError` that says what to do instead. A
+ * (repo-tools/secrets.ts), nor what `deny` names. What the model gets wrong is a `ToolError` that says what to do instead. A
  * result has at most 20,000 characters and a note of what is missing. Nothing invisible in a file gets
  * through as it is, a terminal's escapes least of all.
  *
  * Copy along: tool.ts, repo-tools/
  */
+import { createFilter } from "./repo-tools/filter.ts";
 import { listFilesTool } from "./repo-tools/list-files.ts";
 import { readFileTool } from "./repo-tools/read-file.ts";
-import { createSandbox } from "./repo-tools/sandbox.ts";
+import { createSandbox, type Entry } from "./repo-tools/sandbox.ts";
 import { searchTool } from "./repo-tools/search.ts";
-import type { Tool } from "./tool.ts";
+import { type Tool, ToolError } from "./tool.ts";
+
+/** What the tools can be made with. */
+export interface RepoToolsOptions {
+  /** Globs, such as `customers/` or `*.csv`, of what no tool shows, beside secrets. Default none. */
+  readonly deny?: readonly string[] | undefined;
+}
 
 /**
  * Makes the three tools for the folder `root`. They may be called at once, and often.
  *
- * @throws {TypeError} There is no such folder, or it's one of the kernel's, such as /proc.
+ * @throws {TypeError} There is no such folder, it's one of the kernel's, such as /proc, or a glob of
+ *   `deny` is none.
  *
  * @example
  * const [listFiles, readFile, search] = createRepoTools("/home/me/project");
@@ -34,7 +42,19 @@ import type { Tool } from "./tool.ts";
  */
 export function createRepoTools(
   root: string,
+  { deny = [] }: RepoToolsOptions = {},
 ): readonly [listFiles: Tool, readFile: Tool, search: Tool] {
-  const sandbox = createSandbox(root);
+  const filters = deny.map(denyFilter);
+  const denies = (entry: Entry) => filters.some((fits) => fits(entry));
+  const sandbox = createSandbox(root, { denies });
   return [listFilesTool(sandbox), readFileTool(sandbox), searchTool(sandbox)];
+}
+
+function denyFilter(glob: string): (entry: Entry) => boolean {
+  try {
+    return createFilter(glob);
+  } catch (error) {
+    if (!(error instanceof ToolError)) throw error;
+    throw new TypeError(`deny: ${error.message}`, { cause: error });
+  }
 }

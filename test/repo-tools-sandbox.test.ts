@@ -23,8 +23,8 @@ const HIDDEN = "hidden-content-7f3a";
 type Name = "list_files" | "read_file" | "search";
 
 /** The tools by their names, for a call that gives a text, and for one that a `ToolError` refuses. */
-function toolsFor(root: string) {
-  const tools = createRepoTools(root);
+function toolsFor(root: string, deny: readonly string[] = []) {
+  const tools = createRepoTools(root, { deny });
   const call = async (name: Name, input: object) => {
     const tool = tools.find((tool) => tool.name === name);
     return tool?.run(input, { signal: undefined }) ?? "no such tool";
@@ -129,6 +129,33 @@ test("refuses a secret whether it's there or not, and never proposes one", async
     "'.en' doesn't exist. In '.' there is 'a.txt'.",
   );
 });
+
+test.for([
+  [["customers/"], "customers/eu/a.csv"],
+  [["customers/**"], "customers/a.csv"],
+  [["*.csv"], "src/customers/a.csv"],
+  [["./src/customers"], "src/customers/a.csv"],
+  [["*.xls", "*.{csv,tsv}"], "a.tsv"],
+] as const)("no tool shows what is denied: %j", async ([deny, path]) => {
+  const { root } = await makeRepo({ [`repo/${path}`]: HIDDEN });
+  await symlink(path, join(root, "link"));
+  const { call, refused } = toolsFor(root, deny);
+  for (const asked of [path, "link"]) {
+    expect(await refused("read_file", { path: asked })).toMatch(/is to stay hidden, so no tool/);
+  }
+  expect(await call("list_files", { glob: "**" })).not.toContain(path);
+  expect(await call("search", { pattern: HIDDEN })).toMatch(/^No match .* in 1 files/);
+  expect(await call("read_file", { path: "a.txt" })).toContain("1| inside");
+});
+
+test.for(["", " ", "../x", "!*.ts"])(
+  "refuses to deny %j, which would deny nothing",
+  async (glob) => {
+    const { root } = await makeRepo();
+    expect(() => createRepoTools(root, { deny: [glob] })).toThrow(TypeError);
+    expect(() => createRepoTools(root, { deny: [glob] })).toThrow(/^deny: Invalid glob/);
+  },
+);
 
 test("takes a name for secret in any case, with what Windows drops, or letters that look alike", () => {
   for (const name of [".ENV", ".Env.Local", ".env...", ".git. .", "id_rſa", "．env"]) {
@@ -427,12 +454,12 @@ test("refuses a file that isn't where it was opened, as the kernel says", async 
   for (let handle = 0; handle < 100; handle += 1) {
     await symlink("/somewhere/else", join(openFiles, String(handle)));
   }
-  expect(await contentOf(createSandbox(root, openFiles), "a.txt")).toBe("refused");
+  expect(await contentOf(createSandbox(root, { openFiles }), "a.txt")).toBe("refused");
 });
 
 test("reads where the kernel doesn't say what is open", async () => {
   const { root } = await makeRepo();
-  expect(await contentOf(createSandbox(root, "/nowhere"), "a.txt")).toBe("inside");
+  expect(await contentOf(createSandbox(root, { openFiles: "/nowhere" }), "a.txt")).toBe("inside");
 });
 
 async function contentOf(sandbox: Sandbox, path: string): Promise<string> {

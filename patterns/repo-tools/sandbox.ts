@@ -29,6 +29,8 @@ import { quoted } from "./text.ts";
 export interface Sandbox {
   /** Its real path. */
   readonly root: string;
+  /** Whether no tool shows it, beside secrets. All that is in a folder counts with it. */
+  readonly denies: (entry: Entry) => boolean;
   /** Where the kernel lists this process's open files. Elsewhere than on Linux there is no such folder. */
   readonly openFiles: string;
 }
@@ -60,13 +62,14 @@ export interface OpenFile {
  *
  * @throws {TypeError} There is no such folder, or it lies in /proc, /sys or /dev.
  */
-export function createSandbox(root: string, openFiles = "/proc/self/fd"): Sandbox {
+export function createSandbox(root: string, options: Partial<Sandbox> = {}): Sandbox {
+  const { denies = () => false, openFiles = "/proc/self/fd" } = options;
   const real =
     typeof root === "string" && root !== "" && attempt(() => fs.realpathSync.native(root));
   if (!real || !fs.statSync(real).isDirectory() || isKernels(real)) {
     throw new TypeError(`The root must be a folder of files, got ${JSON.stringify(root)}`);
   }
-  return { root: real, openFiles };
+  return { root: real, denies, openFiles };
 }
 
 /**
@@ -76,7 +79,7 @@ export function createSandbox(root: string, openFiles = "/proc/self/fd"): Sandbo
  */
 export function locate(sandbox: Sandbox, path: string): Place {
   const parts = partsInside(sandbox.root, path);
-  if (isSecret(parts)) throw secret(path);
+  checkShown(sandbox, path, parts);
   let real: string;
   try {
     real = fs.realpathSync.native(join(sandbox.root, ...parts));
@@ -90,7 +93,7 @@ export function locate(sandbox: Sandbox, path: string): Place {
       `${quoted(path)} points outside the repo root. It's a link, and no tool follows one out.`,
     );
   }
-  if (isSecret(realParts)) throw secret(path);
+  checkShown(sandbox, path, realParts);
   const stats = attempt(() => fs.lstatSync(real));
   if (!stats || isKernels(real) || !(stats.isFile() || stats.isDirectory())) {
     throw new ToolError(`${quoted(path)} is neither a file nor a folder, so it can't be read.`);
@@ -153,11 +156,12 @@ export function readFolder(sandbox: Sandbox, path: string): readonly Entry[] {
   if (!found || attempt(() => fs.realpathSync.native(real)) !== real) {
     throw new ToolError(`${quoted(path)} can't be read.`);
   }
+  const prefix = place.path === "." ? "" : `${place.path}/`;
   const entries = found.flatMap((item): Entry[] => {
     const kind = kindOf(item);
-    const hidden = !kind || isSecret([item.name]) || isKernels(join(real, item.name));
-    const prefix = place.path === "." ? "" : `${place.path}/`;
-    return hidden ? [] : [{ path: prefix + item.name, kind }];
+    const path = prefix + item.name;
+    const hidden = isSecret([item.name]) || isDenied(sandbox, path.split("/"));
+    return !kind || hidden || isKernels(join(real, item.name)) ? [] : [{ path, kind }];
   });
   return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
@@ -165,8 +169,16 @@ export function readFolder(sandbox: Sandbox, path: string): readonly Entry[] {
 /** Whether it's the kernel's: no files, though they look like it (/proc/self/environ holds keys). */
 const isKernels = (real: string) => /^\/(proc|sys|dev(?!\/shm\/))(\/|$)/.test(real);
 
-function secret(path: string): ToolError {
-  return new ToolError(`${quoted(path)} may hold secrets, so no tool shows it. Go on without it.`);
+function checkShown(sandbox: Sandbox, path: string, parts: readonly string[]): void {
+  const why = isSecret(parts) ? "may hold secrets" : "is on the list of what is to stay hidden";
+  if (!isSecret(parts) && !isDenied(sandbox, parts)) return;
+  throw new ToolError(`${quoted(path)} ${why}, so no tool shows it. Go on without it.`);
+}
+
+/** Whether the path is denied, or a folder that it's in. */
+function isDenied({ denies }: Sandbox, parts: readonly string[]): boolean {
+  const kind = "folder";
+  return parts.some((_, index) => denies({ path: parts.slice(0, index + 1).join("/"), kind }));
 }
 
 function unreachable(
