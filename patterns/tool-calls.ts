@@ -49,7 +49,7 @@ export function definitionsOf(tools: readonly Tool[]): ToolDefinition[] {
 /**
  * Prepares tools to be called by a model.
  *
- * @param maxChars How much of a tool's output the model gets, in characters.
+ * @param maxChars How much of a tool's output the model gets, in characters: 100 or more.
  * @throws {TypeError} A name is taken twice or isn't made of letters, digits, `_` and `-` (1 to 64),
  *   or a tool's schema isn't a valid JSON Schema of an object.
  */
@@ -150,9 +150,12 @@ function capped(output: unknown, maxChars: number): string {
   const text = typeof output === "string" ? output : (JSON.stringify(output) ?? "");
   if (text.trim() === "") return "(no output)";
   if (text.length <= maxChars) return wellFormed(text);
-  const rest = text.length - maxChars;
-  return `${wellFormed(text.slice(0, maxChars))}\n[truncated: ${rest} more characters; ask for less at a time]`;
+  const kept = wellFormed(text.slice(0, maxChars - NOTE_CHARS));
+  return `${kept}\n[truncated: ${text.length - kept.length} more characters; ask for less at a time]`;
 }
+
+/** Room for the note, so that with it a result is no longer than it may be. */
+const NOTE_CHARS = 80;
 
 /** Half a character, by a cut or in the tool's own output, makes the API refuse the whole request. */
 function wellFormed(text: string): string {

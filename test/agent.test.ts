@@ -194,7 +194,7 @@ test("caps what a tool gives, and never sends nothing", async () => {
   const { api, result } = start(script, { tools, maxOutputChars: 100 });
   await result;
   expect(lastResults(api)).toMatchObject([
-    { content: `${"x".repeat(100)}\n[truncated: 900 more characters; ask for less at a time]` },
+    { content: `${"x".repeat(20)}\n[truncated: 980 more characters; ask for less at a time]` },
     { content: "(no output)" },
   ]);
 });
@@ -204,7 +204,7 @@ test("caps a tool's output at 30,000 characters by default", async () => {
   const { api, result } = start([turn("tool_use", goCall("t1")), done], { tools });
   await result;
   expect(lastResults(api)).toMatchObject([
-    { content: expect.stringMatching(/^x{30000}\n\[truncated: 1 /) },
+    { content: expect.stringMatching(/^x{29920}\n\[truncated: 81 /) },
   ]);
 });
 

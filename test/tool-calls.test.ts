@@ -208,10 +208,21 @@ test("gives an output that is no text as JSON, or an error where it has none", a
 });
 
 test("cuts an output that is too long, and says how much is missing", async () => {
-  const note = "\n[truncated: 1 more characters; ask for less at a time]";
+  const note = "\n[truncated: 81 more characters; ask for less at a time]";
   const tool = toolThat(() => "x".repeat(101));
-  expect((await resultOf(tool, {}, 100))?.content).toBe("x".repeat(100) + note);
+  const cut = (await resultOf(tool, {}, 100))?.content;
+  expect(cut).toBe("x".repeat(20) + note);
   expect((await resultOf(tool, {}, 101))?.content).toBe("x".repeat(101));
+  // Handed out again, as by a recording, it's cut no further.
+  expect(
+    (
+      await resultOf(
+        toolThat(() => cut),
+        {},
+        100,
+      )
+    )?.content,
+  ).toBe(cut);
 });
 
 test("cuts an error that is too long", async () => {
@@ -220,12 +231,12 @@ test("cuts an error that is too long", async () => {
   });
   const result = await resultOf(tool, {}, 100);
   expect(result?.is_error).toBe(true);
-  expect(result?.content).toMatch(/^x{100}\n\[truncated: 4900 more/);
+  expect(result?.content).toMatch(/^x{20}\n\[truncated: 4980 more/);
 });
 
 test("never gives half a character", async () => {
   const tool = toolThat(() => `x${"😀".repeat(100)}`);
-  expect((await resultOf(tool, {}, 100))?.content).toMatch(/^x(😀){49}\ufffd\n\[truncated/u);
+  expect((await resultOf(tool, {}, 100))?.content).toMatch(/^x(😀){9}\ufffd\n\[truncated/u);
   expect((await resultOf(toolThat(() => "a\udc00b\ud83d")))?.content).toBe("a\ufffdb\ufffd");
   expect((await resultOf(toolThat(() => "😀")))?.content).toBe("😀");
 });

@@ -12,6 +12,7 @@
  * it: it took them to cancel it.
  */
 import type { RecordedReply } from "./reply.ts";
+import type { CanonicalRequest } from "./request.ts";
 import type { TapeHeader, TapeLine } from "./tape.ts";
 
 /**
@@ -26,6 +27,8 @@ export const FIRST_TOKEN_MS = 500;
 /** A call as the recording tells of it. */
 export interface RecordedCall {
   readonly path: string;
+  /** What was sent; missing where the call was cancelled before. */
+  readonly request?: CanonicalRequest;
   readonly outcome: TapeLine["outcome"];
   /** The HTTP status, where a reply came. */
   readonly status?: number;
@@ -55,8 +58,16 @@ export function timedCalls(
       ms = line.outcome === "cancelled" ? Math.max(0, repliesEnd - begin) : estimatedMs(line.reply);
     }
     if (line.outcome !== "cancelled") repliesEnd = Math.max(repliesEnd, begin + ms);
-    const status = line.reply && { status: line.reply.status };
-    calls.push({ path: line.path, outcome: line.outcome, ...status, begin, ms, estimated });
+    const { path, request, outcome, reply } = line;
+    calls.push({
+      path,
+      ...(request && { request }),
+      outcome,
+      ...(reply && { status: reply.status }),
+      begin,
+      ms,
+      estimated,
+    });
   }
   return calls;
 }
