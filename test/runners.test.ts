@@ -30,7 +30,9 @@ import { openView } from "../runners/shared/view.ts";
 import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, reply, startServer } from "./shared/server.ts";
 
-const NAMES = ["chain", "route", "section", "vote", "orchestrate", "refine"];
+const NAMES = ["chain", "route", "section", "vote", "orchestrate", "refine", "agent"];
+/** Those whose recorded calls are single prompts. */
+const WORKFLOWS = NAMES.slice(0, -1);
 const RECORDINGS = join(ROOT, "runners/recordings");
 /** Starting Node and tsx takes a second, and more on a busy machine. */
 const CHILD = { timeout: 60_000 };
@@ -163,6 +165,42 @@ test("refine: a draft is sent back, and a later one comes out", async () => {
   const paths = calls.map(({ path }) => path);
   expect(result).toMatchObject({ draft: expect.stringMatching(/\S/) });
   expect(paths).toEqual(expect.arrayContaining(["refine/round[0]/draft", "refine/round[1]/draft"]));
+});
+
+test("agent: it looks things up, several at once, and its answer cites what it read", async () => {
+  const { result, calls } = await replayed("agent");
+  const cited = expect.stringMatching(/\bpatterns\/\w+\.ts:\d+/);
+  expect(result).toMatchObject({ status: "answered", answer: cited, turns: calls.length });
+  const { stdout } = await run(["replay", "agent"]);
+  expect(stdout).toMatch(/^agent\/turn\[0\]\/tool\[1\] {2}search\(\{"pattern": ".+\) → \S/m);
+  expect(stdout).toMatch(/\nanswered after \d+ turns\n/);
+});
+
+test("agent: answers another question live, with the model that is asked for", async () => {
+  const { requests } = await serve(
+    reply([{ type: "tool_use", id: "toolu_1", name: "list_files", input: { path: "runners" } }], {
+      stop_reason: "tool_use",
+    }),
+    reply("In runners/agent.ts:1."),
+  );
+  const { code, stdout } = await run(["live", "agent", "Where?", "--model", "claude-sonnet-5-5"]);
+  expect([code, requests.length]).toEqual([0, 2]);
+  expect(stdout).toContain("In runners/agent.ts:1.\n\nanswered after 2 turns\n");
+  expect(requests[0]?.body).toMatchObject({
+    model: "claude-sonnet-5-5",
+    messages: [{ role: "user", content: "Where?" }],
+  });
+  const seen = JSON.stringify(requests[1]?.body.messages);
+  expect(seen).toContain("runners/agent.ts");
+  // What would give the answers away stays hidden.
+  expect(seen).not.toMatch(/recordings|evals\.json/);
+});
+
+test("agent: a run that is cut short says why, and what to do", async () => {
+  await serve(reply("I can't help with that.", { stop_reason: "refusal" }));
+  const { code, stdout } = await run(["live", "agent", "Where?"]);
+  expect(code).toBe(0);
+  expect(stdout).toContain("\nno answer (refusal) after 1 turns\n\nrefusal after 1 turn\n");
 });
 
 test("says which recorded calls nobody asked for", async () => {
@@ -491,16 +529,21 @@ test("a replay of a recording from the API says so, with measured times", async 
 
 // What the recordings hold
 
-const recordings = await Promise.all(
-  NAMES.map(async (name) => ({
-    name,
-    text: await readFile(join(RECORDINGS, `${name}.jsonl`), "utf8"),
-  })),
-);
+const evals = (await readdir(join(RECORDINGS, "eval"))).map((file) => `eval/${file.slice(0, -6)}`);
+
+const recordingsOf = (names: readonly string[]) =>
+  Promise.all(
+    names.map(async (name) => ({
+      name,
+      text: await readFile(join(RECORDINGS, `${name}.jsonl`), "utf8"),
+    })),
+  );
+const recordings = await recordingsOf(WORKFLOWS);
+const agentRecordings = await recordingsOf(["agent", ...evals]);
 
 test("there is a recording of each pattern, and nothing else", async () => {
   const files = await readdir(RECORDINGS);
-  expect(files.toSorted()).toEqual(NAMES.map((name) => `${name}.jsonl`).toSorted());
+  expect(files.toSorted()).toEqual(["eval", ...NAMES.map((name) => `${name}.jsonl`)].toSorted());
 });
 
 test.for(recordings)("the recording of $name holds calls and nothing more", ({ text }) => {
@@ -536,6 +579,27 @@ test.for(recordings)("the recording of $name tells nothing of where it was made"
   // The diff under review writes to /tmp, and its reviewers speak of it.
   const own = recording.name === "section" && section.input.includes("/tmp") ? "/tmp" : "";
   expect((found ?? []).filter((word) => word !== own)).toEqual([]);
+});
+
+test.for(agentRecordings)("the recording of $name holds turns and nothing more", ({ text }) => {
+  const [header, ...lines] = text.trimEnd().split("\n");
+  const model = "claude-opus-5-5";
+  expect(JSON.parse(header ?? "")).toMatchObject({ origin: "transcribed", model });
+  for (const [index, line] of lines.entries()) {
+    const { path, request, reply } = JSON.parse(line);
+    expect(path).toBe(`agent/turn[${index}]`);
+    const { messages, system, tools, ...params } = request.body;
+    const cache_control = { type: "ephemeral" };
+    expect(params).toEqual({ max_tokens: 16_000, model, cache_control });
+    expect([typeof system, tools.length]).toEqual(["string", 3]);
+    // Each turn's request goes on from the one before.
+    expect(messages).toHaveLength(1 + 2 * index);
+    expect(reply.headers).toEqual({ "content-type": expect.stringMatching(/^application\/json/) });
+    const isLast = index === lines.length - 1;
+    expect(reply.body.json.stop_reason).toBe(isLast ? "end_turn" : "tool_use");
+  }
+  // It holds this repository's files, which may speak of keys and hosts; but not of where they were.
+  expect(text).not.toMatch(/\/work\/|\/root\/|\/home\/(?!me\/)/);
 });
 
 // The look

@@ -8,7 +8,7 @@
  *
  * Flags go behind `--`, as npm keeps those before it for itself: `npm start route -- --json`.
  */
-import { parseArgs } from "node:util";
+import { job as agent } from "../agent.ts";
 import { job as chain } from "../chain.ts";
 import { job as orchestrate } from "../orchestrate.ts";
 import { job as refine } from "../refine.ts";
@@ -16,12 +16,14 @@ import { job as route } from "../route.ts";
 import { job as section } from "../section.ts";
 import { job as vote } from "../vote.ts";
 import { UsageError } from "./explain.ts";
+import { checkKept, readFlags, readNumber } from "./flags.ts";
 import type { Job } from "./job.ts";
-import { type Mode, perform } from "./perform.ts";
+import { perform } from "./perform.ts";
+import type { Mode } from "./source.ts";
 import type { Output } from "./view.ts";
 
 const JOBS: ReadonlyMap<string, Job> = new Map(
-  Object.entries({ chain, route, section, vote, orchestrate, refine }),
+  Object.entries({ chain, route, section, vote, orchestrate, refine, agent }),
 );
 
 const FLAGS = {
@@ -43,7 +45,8 @@ Patterns: ${[...JOBS.keys()].join(", ")}
 Flags go behind --, as in: npm start route -- --json
   --json              print the result and the calls as JSON, a line a pattern
   --pace <number>     replay at a multiple of the recorded time: 1 as it was, default 0, at once
-  --model <id>        live and record: the model (else ANTHROPIC_MODEL, else claude-sonnet-5-5)
+  --model <id>        live and record: the model (else ANTHROPIC_MODEL, else claude-sonnet-5-5, and
+                      claude-opus-5-5 for the agent)
   --budget <dollars>  live and record: the most to spend
   --recording <file>  another recording than the one in runners/recordings (with one pattern)
   --transcribed       record: the replies don't come from the API, so times are to be estimated`;
@@ -60,7 +63,7 @@ export async function main(
       output.stdout.write(`${HELP}\n`);
       return 0;
     }
-    const settings = { mode, input, ...readFlags(mode, jobs.length, flags, env) };
+    const settings = { mode, input, ...readSettings(mode, jobs.length, flags, env) };
     return await perform(jobs, settings, { env, output });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
@@ -74,14 +77,10 @@ function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
   if (mode !== "replay" && mode !== "live" && mode !== "record") {
     throw new UsageError(`Start it with npm start, npm run live or npm run record, not "${mode}"`);
   }
-  const kept = Object.keys(FLAGS).find((flag) => flag !== "help" && env[`npm_config_${flag}`]);
-  if (kept) {
-    const pattern = args.find((arg) => JOBS.has(arg)) ?? "route";
-    const example = `npm ${commandOf(mode)} ${pattern} -- --${kept}`;
-    throw new UsageError(`npm kept --${kept} for itself: write -- before flags, as in ${example}`);
-  }
+  const pattern = args.find((arg) => JOBS.has(arg)) ?? "route";
+  checkKept(FLAGS, env, `npm ${commandOf(mode)} ${pattern}`);
 
-  const { values: flags, positionals } = parse(args);
+  const { values: flags, positionals } = readFlags(args, FLAGS, "npm start -- --help");
   const [name, input, ...rest] = positionals;
   if (rest.length > 0)
     throw new UsageError(`One input at a time: put it in quotes, and flags behind --`);
@@ -102,18 +101,9 @@ function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
 
 const LIST = `there are ${[...JOBS.keys()].join(", ")}`;
 
-function parse(args: string[]) {
-  try {
-    return parseArgs({ args, options: FLAGS, allowPositionals: true });
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`${message.split(/[.\n]/)[0]}; see npm start -- --help`);
-  }
-}
+type Flags = ReturnType<typeof readCommand>["flags"];
 
-type Flags = ReturnType<typeof parse>["values"];
-
-function readFlags(mode: Mode, count: number, flags: Flags, env: NodeJS.ProcessEnv) {
+function readSettings(mode: Mode, count: number, flags: Flags, env: NodeJS.ProcessEnv) {
   const isReplay = mode === "replay";
   if (flags.pace !== undefined && !isReplay)
     throw new UsageError("--pace goes with npm start only");
@@ -136,15 +126,6 @@ function readFlags(mode: Mode, count: number, flags: Flags, env: NodeJS.ProcessE
     recording: flags.recording,
     origin: flags.transcribed ? ("transcribed" as const) : ("api" as const),
   };
-}
-
-function readNumber(name: string, text: string | undefined, least: number): number | undefined {
-  if (text === undefined) return undefined;
-  const value = text.trim() === "" ? Number.NaN : Number(text);
-  if (Number.isFinite(value) && value >= least) return value;
-  throw new UsageError(
-    `--${name} must be a number ${least > 0 ? "above 0" : "of at least 0"}, got "${text}"`,
-  );
 }
 
 function commandOf(mode: Mode): string {

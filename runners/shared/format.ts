@@ -49,16 +49,17 @@ function signOf({ path, state, calls, value }: Node): State | "refused" {
 }
 
 /** What a step's line says beside its path. */
-function cells({ calls, state, value, error }: Node, now: number): readonly string[] {
+function cells({ calls, state, toolCall, value, error }: Node, now: number): readonly string[] {
   const last = calls.at(-1);
-  if (!last) return ["", "", "", said(value, error, state)];
+  const result = said(value, error, last?.state ?? state, last?.sent);
+  if (!last) return ["", "", "", [toolCall, result].filter(Boolean).join(" → ")];
   const ms = calls.reduce(
     (sum, call) => sum + (call.state === "in flight" ? now - call.begin : call.ms),
     0,
   );
   const time = duration(Math.max(0, ms), last.estimated);
   const usage = calls.some((call) => call.usage) ? tokens(calls) : "";
-  return [time, usage, usage && cost(calls), said(value, error, last.state, last.sent)];
+  return [time, usage, usage && cost(calls), result];
 }
 
 function tokens(calls: readonly Call[]): string {

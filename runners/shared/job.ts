@@ -1,7 +1,17 @@
 /**
  * A job is what a runner shows: one pattern at work on one realistic input.
  */
-import type { Context } from "../../patterns/llm-call.ts";
+import type { Context, LlmMessage } from "../../patterns/llm-call.ts";
+import type { Tool } from "../../patterns/tool.ts";
+
+/** What a job is run with: for a workflow the pattern's own, and what an agent needs beside it. */
+export interface JobContext extends Context {
+  readonly llmMessage: LlmMessage;
+  /** The model that was asked for. Default: the pattern's own. */
+  readonly model: string | undefined;
+  /** The tools as the run may use them: in a replay they give what they gave when it was recorded. */
+  readonly recorded: (tools: readonly Tool[]) => readonly Tool[];
+}
 
 /** What a runner exports. */
 export interface Job {
@@ -9,8 +19,10 @@ export interface Job {
   readonly title: string;
   /** The input that the recording was made with. */
   readonly input: string;
+  /** What it is recorded with by default, where that isn't the door's default. */
+  readonly model?: string;
   /** Runs the pattern; gives its result, and the result in words, the status last. */
-  readonly run: (input: string, context: Context) => Promise<JobResult>;
+  readonly run: (input: string, context: JobContext) => Promise<JobResult>;
 }
 
 export interface JobResult {
@@ -22,13 +34,13 @@ export interface JobResult {
 export function defineJob<Result>(job: {
   readonly title: string;
   readonly input: string;
-  readonly run: (input: string, context: Context) => Promise<Result>;
+  readonly model?: string;
+  readonly run: (input: string, context: JobContext) => Promise<Result>;
   readonly tell: (result: Result) => string;
 }): Job {
-  const { title, input, run, tell } = job;
+  const { run, tell, ...rest } = job;
   return {
-    title,
-    input,
+    ...rest,
     run: async (given, context) => {
       const result = await run(given, context);
       return { result, words: tell(result) };

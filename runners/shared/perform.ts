@@ -1,24 +1,13 @@
 /**
- * Performs jobs: opens the recording or the API for each, shows what happens, prints the result.
+ * Performs jobs: opens the source of each one's replies, shows what happens, prints the result.
  */
-import { rename } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import Anthropic from "@anthropic-ai/sdk";
-import { RecordingError } from "../../patterns/errors.ts";
-import { type Budget, createBudget } from "../../patterns/layers/budget.ts";
-import { createLlm, type Layer } from "../../patterns/llm-call.ts";
-import {
-  openRecording,
-  type Recording,
-  recordedClient,
-  type TapeHeader,
-} from "../../patterns/recording.ts";
+import { createBudget } from "../../patterns/layers/budget.ts";
 import { observe } from "../../patterns/step.ts";
 import { explain } from "./explain.ts";
 import type { Job } from "./job.ts";
+import { type Mode, openSource } from "./source.ts";
 import { openView, type Place } from "./view.ts";
-
-export type Mode = "replay" | "live" | "record";
 
 export interface Settings {
   readonly mode: Mode;
@@ -64,25 +53,19 @@ async function performOne(
   place: Place,
   signal: AbortSignal,
 ): Promise<number> {
-  const { mode, input = job.input, json, model } = settings;
+  const { mode, input = job.input, json, recording: file = recordingOf(name) } = settings;
   const view = openView({ name, title: job.title, mode, json }, place);
   try {
-    await using source = await openSource(name, settings);
-    const { recording, client, budget } = source;
-    const header = recording?.header;
-    const layers: Layer[] = [];
-    if (budget) layers.push(budget.layer);
-    if (recording) layers.push(recording.layer);
-    const { concurrency } = header ?? {};
-    const llm = createLlm({ client, model: header?.model ?? model, concurrency, layers }).llmCall;
+    const budget =
+      settings.budget === undefined ? undefined : createBudget({ usd: settings.budget });
+    const usualModel = job.model;
+    await using source = await openSource({ ...settings, file, usualModel, budget });
+    const { door, header, model, recorded } = source;
+    const { llmCall: llm, llmMessage } = door;
+    const context = { llm, llmMessage, model, recorded, signal };
     view.start(header);
-    const { result, words } = await observe(view.onEvent, () => job.run(input, { llm, signal }));
-    view.end({
-      result,
-      words,
-      budget,
-      unused: mode === "replay" ? (recording?.unused() ?? []) : [],
-    });
+    const { result, words } = await observe(view.onEvent, () => job.run(input, context));
+    view.end({ result, words, budget, unused: source.unused() });
     await source.keep();
     return 0;
   } catch (error) {
@@ -91,60 +74,6 @@ async function performOne(
   }
 }
 
-interface Source extends AsyncDisposable {
-  readonly client: Anthropic;
-  readonly recording: Recording | undefined;
-  readonly budget: Budget | undefined;
-  /** Puts a finished recording in its place. */
-  readonly keep: () => Promise<void>;
-}
-
-async function openSource(name: string, settings: Settings): Promise<Source> {
-  const { mode, pace, model = MODEL, origin } = settings;
-  const own = fileURLToPath(new URL(`../recordings/${name}.jsonl`, import.meta.url));
-  const file = settings.recording ?? own;
-  // Before anything is written.
-  if (mode !== "replay") await checkCredentials(new Anthropic());
-  const recording =
-    mode === "replay"
-      ? await openRecording(file, { mode, pace })
-      : mode === "record"
-        ? // Beside the old one until it's whole: what broke off can be gone on with, and isn't paid twice.
-          await openRecording(`${file}.partial`, { mode: "resume", model, concurrency: 8, origin })
-        : undefined;
-  if (mode === "record" && recording) checkGoesOn(recording.header, settings);
-  const client = recording ? recordedClient(recording) : new Anthropic();
-  return {
-    client,
-    recording,
-    budget: settings.budget === undefined ? undefined : createBudget({ usd: settings.budget }),
-    keep: async () => {
-      await recording?.close();
-      if (mode === "record") await rename(`${file}.partial`, file);
-    },
-    [Symbol.asyncDispose]: async () => recording?.close(),
-  };
-}
-
-/** What broke off is gone on with as it was begun: its header speaks for all of its calls. */
-function checkGoesOn(begun: TapeHeader, { model = begun.model, origin }: Settings): void {
-  if (begun.model === model && begun.origin === origin) return;
-  throw new RecordingError(
-    `The broken recording was begun with ${begun.model} (${begun.origin}), and this is ${model} (${origin}): go on as it was begun, or delete its .partial file`,
-  );
-}
-
-/** The shared door's default, for the header of a recording. */
-const MODEL = "claude-sonnet-5-5";
-
-/** Has the SDK look for a key, a token or a profile as it would for a call, and sends nothing. */
-async function checkCredentials(client: Anthropic): Promise<void> {
-  const ready = new Error("ready to send");
-  const stopped = client.withOptions({ middleware: [() => Promise.reject(ready)], maxRetries: 0 });
-  const messages = [{ role: "user" as const, content: "?" }];
-  try {
-    await stopped.messages.create({ model: MODEL, max_tokens: 1, messages });
-  } catch (error) {
-    if (error !== ready) throw error;
-  }
+function recordingOf(name: string): string {
+  return fileURLToPath(new URL(`../recordings/${name}.jsonl`, import.meta.url));
 }

@@ -6,8 +6,10 @@
  *
  * Of a replayed call it keeps the recorded times, not those of the replay.
  */
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { costOf } from "../../patterns/cost.ts";
 import type { EndEvent, RunEvent, Usage } from "../../patterns/step.ts";
+import { toolCallsIn } from "./turn-lines.ts";
 
 export type State = "in flight" | "ok" | "failed" | "cancelled";
 
@@ -34,6 +36,8 @@ export interface Node {
   readonly depth: number;
   readonly state: State;
   readonly calls: readonly Call[];
+  /** Of a tool's step: the model's call, such as `search({"pattern": "x"})`. */
+  readonly toolCall?: string;
   readonly value?: unknown;
   readonly error?: unknown;
 }
@@ -48,6 +52,7 @@ export interface Trace {
 /** Makes an empty trace. */
 export function createTrace(): Trace {
   const nodes = new Map<string, Node>();
+  const toolCalls = new Map<string, string>();
   const startedAt = Date.now();
   /** The latest end of a replayed call. Live calls come after those, when a recording is gone on with. */
   let replayed = 0;
@@ -55,11 +60,13 @@ export function createTrace(): Trace {
   const onEvent = (event: RunEvent) => {
     if (event.type === "text") return;
     const known = nodes.get(event.path);
+    const toolCall = toolCalls.get(event.path);
     const node = known ?? {
       path: event.path,
       depth: event.path.split("/").length - 1,
       state: "in flight",
       calls: [],
+      ...(toolCall !== undefined && { toolCall }),
     };
     if (event.kind === "step") {
       const ended = event.type === "end" && {
@@ -69,6 +76,12 @@ export function createTrace(): Trace {
       };
       nodes.set(event.path, { ...node, ...ended });
       return;
+    }
+    if (event.type === "end" && event.value) {
+      // The value of a call that was answered is its message.
+      for (const [index, call] of toolCallsIn(event.value as Message).entries()) {
+        toolCalls.set(`${event.path}/tool[${index}]`, call);
+      }
     }
     const begin = event.at - startedAt;
     const earlier = node.calls.filter(({ state }) => state !== "in flight");

@@ -19,16 +19,21 @@ export function turnLines(write: (line: string) => void): (event: RunEvent) => v
     const reply = replies.get(event.path);
     if (event.kind !== "step" || turn === undefined || !reply) return;
     const { input_tokens, output_tokens, cache_read_input_tokens } = reply.usage;
-    const calls = reply.content
-      .filter((block) => block.type === "tool_use")
-      .map(({ name, input }, index) => {
-        const error = failed.has(`${event.path}/tool[${index}]`) ? " ERROR" : "";
-        return `${name}(${shown(input)})${error}`;
-      });
+    const calls = toolCallsIn(reply).map((call, index) => {
+      const error = failed.has(`${event.path}/tool[${index}]`) ? " ERROR" : "";
+      return `${call}${error}`;
+    });
     const usage = `in=${input_tokens} out=${output_tokens} cache_read=${cache_read_input_tokens ?? 0}`;
     const parts = [`turn ${Number(turn) + 1}`, reply.stop_reason, usage, calls.join(", ")];
     write(parts.filter(Boolean).join(" | "));
   };
+}
+
+/** The tool calls of a reply, such as `search({"pattern": "x"})`. */
+export function toolCallsIn({ content }: Pick<Message, "content">): string[] {
+  return content
+    .filter((block) => block.type === "tool_use")
+    .map(({ name, input }) => `${name}(${shown(input)})`);
 }
 
 /** `{"pattern": "x"}`, each value cut to a length that a line can take. */

@@ -6,7 +6,7 @@ import type { Budget } from "../../patterns/layers/budget.ts";
 import type { TapeHeader } from "../../patterns/recording.ts";
 import type { RunEvent } from "../../patterns/step.ts";
 import { dollars, harmless, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
-import type { Mode } from "./perform.ts";
+import type { Mode } from "./source.ts";
 import { createTrace, totalsOf } from "./trace.ts";
 
 export interface View {

@@ -21,7 +21,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   await symlink(join(ROOT, "runners/recordings"), join(folder, "runners/recordings"));
   await build({
     absWorkingDir: ROOT,
-    entryPoints: ["runners/shared/start.ts", "runners/agent.ts"],
+    entryPoints: ["runners/shared/start.ts", "runners/shared/agent-cli.ts"],
     outdir: join(folder, "runners"),
     outbase: "runners",
     outExtension: { ".js": ".mjs" },

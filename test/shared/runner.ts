@@ -75,9 +75,9 @@ export interface Started {
 export function start(
   argv: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  command: "shared/start" | "agent" = "shared/start",
+  command: "start" | "agent-cli" = "start",
 ): Started {
-  const script = join(inject("compiled"), "runners", `${command}.mjs`);
+  const script = join(inject("compiled"), "runners/shared", `${command}.mjs`);
   const child = spawn(process.execPath, [script, ...argv], {
     cwd: ROOT,
     env,
