@@ -16,11 +16,17 @@
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, door/
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
-import { BudgetError, checkCount, checkText, LlmOutputError } from "./errors.ts";
+import { BudgetError, checkCount, LlmOutputError } from "./errors.ts";
 import { type LlmMessage, type LlmParams, llmMessage } from "./llm-call.ts";
 import { runPattern, step, type Usage } from "./step.ts";
 import type { Tool } from "./tool.ts";
-import { checkToolChoice, definitionsOf, prepareTools, toolCalls } from "./tool-calls.ts";
+import {
+  checkTask,
+  checkToolChoice,
+  definitionsOf,
+  prepareTools,
+  toolCalls,
+} from "./tool-calls.ts";
 
 /** What an agent works with, and its limits. The API's own parameters are passed on. */
 export interface AgentOptions extends Omit<LlmParams, "tools" | "max_tokens"> {
@@ -71,8 +77,8 @@ type Ending =
 /**
  * Runs the loop on a task, or goes on from a transcript.
  *
- * @throws {TypeError} The task is empty, a tool's name or schema is bad, or a tool is forced while
- *   thinking is on.
+ * @throws {TypeError} The task is empty, the transcript ends in a tool call, a tool's name or schema is
+ *   bad, or a tool is forced while thinking is on.
  * @throws {RangeError} A limit is out of range.
  * @throws {LlmOutputError} Twice no answer after tool results, a tool call cut off with the most
  *   tokens, two calls under one id, or an unknown stop reason.
@@ -88,7 +94,7 @@ export async function runAgent(
   const { tools, maxTurns = 12, max_tokens = 16_000, maxRepeats = 3, ...more } = options;
   const { maxOutputChars = 30_000, onText, llm = llmMessage, signal, ...given } = more;
   const { model = "claude-opus-5-5", cache_control = { type: "ephemeral" }, ...params } = given;
-  checkText("task", typeof task === "string" ? task : task.length === 0 ? "" : "transcript");
+  checkTask(task);
   checkCount("maxTurns", maxTurns, 1);
   checkCount("max_tokens", max_tokens, 1);
   if (maxRepeats !== 0) checkCount("maxRepeats", maxRepeats, 2);

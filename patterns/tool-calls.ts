@@ -15,12 +15,14 @@
 import { inspect } from "node:util";
 import type {
   ContentBlock,
+  MessageParam,
   Tool as ToolDefinition,
   ToolResultBlockParam,
   ToolUseBlock,
 } from "@anthropic-ai/sdk/resources/messages";
-import { Ajv, type ValidateFunction } from "ajv";
-import { HaltError, LlmOutputError } from "./errors.ts";
+import type { ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { checkText, HaltError, LlmOutputError } from "./errors.ts";
 import type { LlmParams } from "./llm-call.ts";
 import { step } from "./step.ts";
 import { type Tool, ToolError } from "./tool.ts";
@@ -116,10 +118,21 @@ export function checkToolChoice({ thinking, tool_choice }: LlmParams): void {
   );
 }
 
+/** Throws a `TypeError` unless it's a text with something in it, or messages that a model can go on from. */
+export function checkTask(task: string | readonly MessageParam[]): void {
+  if (typeof task === "string" || task.length === 0) checkText("task", String(task));
+  if (typeof task === "string") return;
+  const { content = "" } = task.at(-1) ?? {};
+  if (typeof content === "string" || !content.some(({ type }) => type === "tool_use")) return;
+  throw new TypeError("The transcript ends in a tool call: add its result, or leave the turn out");
+}
+
 function compile({ name, input_schema }: Tool): ValidateFunction {
   try {
     // A tool's schema is the developer's own: what a strict reading of the standard finds is a bug.
-    const ajv = new Ajv({ allErrors: true, strict: true, ownProperties: true });
+    const strictly = { strict: true, allowUnionTypes: true, allErrors: true, ownProperties: true };
+    // By the standard a format, such as "date-time", is a note and no rule.
+    const ajv = new Ajv2020({ ...strictly, validateFormats: false });
     const validate = ajv.compile(input_schema);
     if (input_schema.type === "object") return validate;
     throw new Error(`Its type must be "object", got ${JSON.stringify(input_schema.type)}`);

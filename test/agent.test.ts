@@ -710,10 +710,16 @@ test("runs no tool on a streamed input that is no JSON", async () => {
   expect(server.requests).toHaveLength(1);
 });
 
+const UNANSWERED: readonly MessageParam[] = [
+  { role: "user", content: "Hi" },
+  { role: "assistant", content: [{ type: "tool_use", id: "t1", name: "add", input: {} }] },
+];
+
 test.each([
   ["an empty task", "", {}, TypeError],
   ["a task of spaces", " \n", {}, TypeError],
   ["an empty transcript", [], {}, TypeError],
+  ["a transcript that ends in a tool call", UNANSWERED, {}, TypeError],
   ["two tools of one name", "Hi", { tools: [add, add] }, TypeError],
   ["a bad name", "Hi", { tools: [{ ...add, name: "a b" }] }, TypeError],
   [

@@ -336,6 +336,22 @@ test("refuses two tools of one name", () => {
   );
 });
 
+test("takes what schemas are made with: a dialect, unions, formats", async () => {
+  const at = { type: ["string", "null"], format: "date-time" };
+  const $schema = "https://json-schema.org/draft/2020-12/schema";
+  const tool = {
+    ...toolThat(() => "ok"),
+    input_schema: { ...schema(), $schema, properties: { at } },
+  };
+  expect(await resultOf(tool, { at: null })).toMatchObject({ content: "ok" });
+  // A format is a note, by the standard.
+  expect(await resultOf(tool, { at: "soon" })).toMatchObject({ content: "ok" });
+  expect(await resultOf(tool, { at: 1 })).toMatchObject({
+    is_error: true,
+    content: "The input of 'go' doesn't fit: at must be string,null. Its fields are: at.",
+  });
+});
+
 test.each([
   ["an unknown type", { ...schema(), properties: { a: { type: "text" } } }],
   ["a misspelt keyword", { ...schema(), propertys: {} }],
