@@ -17,6 +17,7 @@ import { parseTags } from "../../patterns/xml.ts";
 import { bareCall, clientOf } from "./bare.ts";
 import { ratios, type Spread, spread, timed } from "./measure.ts";
 import { createLauncher, type Group } from "./protocol.ts";
+import type { Figure } from "./repo-tools.ts";
 
 const PAIRS_OF_LOADS = 5;
 
@@ -30,6 +31,7 @@ try {
   await earlyVote();
   await criticalPath();
   hostileText();
+  await repoTools();
 } finally {
   server.kill();
   await launcher.remove();
@@ -191,6 +193,13 @@ function hostileText(): void {
     return spread(runs).median;
   });
   report("ms to read hostile text of 200 kB, at most", spread([Math.max(...times)]), 200);
+}
+
+/** The repo tools on many files and on big ones. */
+async function repoTools(): Promise<void> {
+  const worker = launcher.start("repo-tools");
+  const [figures]: (readonly Figure[])[] = await once(worker, "message");
+  for (const { what, runs, goal } of figures ?? []) report(what, spread(runs), goal);
 }
 
 function report(what: string, { median, low, high }: Spread, goal: number): void {
