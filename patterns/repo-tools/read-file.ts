@@ -60,12 +60,42 @@ export function readFileTool(sandbox: Sandbox): Tool {
       required: ["path"],
       additionalProperties: false,
     },
-    run: ({ path, start_line = 1, end_line = Infinity }, { signal }) => {
+    run: async ({ path, start_line = 1, end_line = Infinity }, { signal }) => {
       checkRange(start_line, end_line);
-      const pause = createPause(signal);
-      return withFile(sandbox, path, (file) => readLines(file, start_line, end_line, pause));
+      const excerpt = await readExcerpt(sandbox, path, start_line, end_line, signal);
+      if (excerpt.last < start_line && excerpt.total !== 0) throw beyondEnd(excerpt, start_line);
+      return excerpt.text;
     },
   });
+}
+
+/** What there is of a range of lines. */
+export interface Excerpt {
+  /** The file that the path leads to. */
+  readonly path: string;
+  /** As the tool shows it: a header, the lines, and a note if they are not all. */
+  readonly text: string;
+  /** The last line shown; before the first one asked for if the file ends before it. */
+  readonly last: number;
+  /** How many lines the file has, or `undefined` if there are more and it's too big to count them. */
+  readonly total: number | undefined;
+}
+
+/**
+ * Reads lines `start` to `end`, as far as the tool shows them.
+ *
+ * @param start A whole number from 1 on.
+ * @throws {ToolError} As `withFile`; or the file is binary.
+ */
+export function readExcerpt(
+  sandbox: Sandbox,
+  path: string,
+  start: number,
+  end: number,
+  signal: AbortSignal | undefined,
+): Promise<Excerpt> {
+  const pause = createPause(signal);
+  return withFile(sandbox, path, (file) => readLines(file, start, end, pause));
 }
 
 function checkRange(start: number, end: number): void {
@@ -80,12 +110,20 @@ function checkRange(start: number, end: number): void {
   }
 }
 
+function beyondEnd({ path, total }: Excerpt, start: number): ToolError {
+  const has = total === 1 ? "1 line" : `${total} lines`;
+  return new ToolError(
+    `${quoted(path)} has ${has}, so start_line ${start} is beyond its end. Ask for a start_line ` +
+      `from 1 to ${total}.`,
+  );
+}
+
 async function readLines(
   file: OpenFile,
   start: number,
   wantedEnd: number,
   pause: Pause,
-): Promise<string> {
+): Promise<Excerpt> {
   const path = visible(file.path);
   const result = createResult(path.length + 150);
   const end = Math.min(wantedEnd, start + MAX_LINES - 1);
@@ -97,15 +135,17 @@ async function readLines(
     last = number;
     hasMore = isEndless;
   }
-  if (last < start) return `${path} lines 0-0 of 0\n[the file is empty]`;
-
-  const isCounted = file.size <= MAX_COUNTED;
-  const total = !hasMore ? last : isCounted ? await countLines(file, pause) : "many";
+  const isNone = last < start;
+  let total: number | undefined = last;
+  if (isNone || (hasMore && file.size <= MAX_COUNTED)) total = await countLines(file, pause);
+  else if (hasMore) total = undefined;
   const isShort = hasMore && last < wantedEnd;
-  return result.text(
-    `${path} lines ${start}-${last} of ${total}`,
+  const text = result.text(
+    `${path} lines ${isNone ? "0-0" : `${start}-${last}`} of ${total ?? "many"}`,
     isShort && `[truncated at line ${last}; ask for start_line ${last + 1}]`,
+    total === 0 && "[the file is empty]",
   );
+  return { path: file.path, text, last, total };
 }
 
 interface Line {
@@ -118,7 +158,7 @@ interface Line {
   readonly isEndless: boolean;
 }
 
-/** The lines from `start` on, as far as somebody asks for them; none if the file is empty. */
+/** The lines from `start` on, as far as somebody asks for them; none if the file ends before. */
 async function* linesFrom(file: OpenFile, start: number, pause: Pause): AsyncGenerator<Line> {
   let number = 1;
   let text = "";
@@ -142,15 +182,6 @@ async function* linesFrom(file: OpenFile, start: number, pause: Pause): AsyncGen
     }
   }
   if (length > 0 && number >= start) yield { number, text, length, isEndless: false };
-  if (length > 0) number += 1;
-
-  const count = number - 1;
-  if (count >= start || count === 0) return;
-  const has = count === 1 ? "1 line" : `${count} lines`;
-  throw new ToolError(
-    `${quoted(file.path)} has ${has}, so start_line ${start} is beyond its end. Ask for a ` +
-      `start_line from 1 to ${count}.`,
-  );
 }
 
 async function countLines(file: OpenFile, pause: Pause): Promise<number> {
