@@ -15,8 +15,9 @@
  *
  * In Anthropic's "Building effective agents": evaluator-optimizer, here around an agent.
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, refine.ts, step.ts, tool.ts, xml.ts,
- * citations/, door/, repo-tools/missing.ts, repo-tools/path.ts, repo-tools/pause.ts,
- * repo-tools/read-file.ts, repo-tools/sandbox.ts, repo-tools/secrets.ts, repo-tools/text.ts
+ * citations/, door/, repo-tools/filter.ts, repo-tools/glob.ts, repo-tools/missing.ts,
+ * repo-tools/path.ts, repo-tools/pause.ts, repo-tools/read-file.ts, repo-tools/sandbox.ts,
+ * repo-tools/secrets.ts, repo-tools/text.ts
  */
 import { type CheckedCitation, checkCitations } from "./citations/check.ts";
 import { type BudgetError, checkFunction, checkText } from "./errors.ts";
@@ -52,6 +53,8 @@ export interface AnswerRound {
 export interface ReviseOptions extends PatternOptions {
   /** The folder that the answer is about. Nothing outside of it is read. */
   readonly root: string;
+  /** What is not to be shown of it, as in `createRepoTools`: it can't be cited either. Default none. */
+  readonly deny?: readonly string[] | undefined;
   /** Answers the question, for instance with an agent that has `createRepoTools(root)`. */
   readonly answer: Work<AnswerInput, string>;
   /** What an answer must do beside being borne out by the lines that it cites. Default: nothing more. */
@@ -92,10 +95,10 @@ export async function reviseAnswer(
   question: string,
   options: ReviseOptions,
 ): Promise<RevisedAnswer> {
-  const { root, answer: write, criteria = "", maxRounds = 2, llm, signal } = options;
+  const { root, deny, answer: write, criteria = "", maxRounds = 2, llm, signal } = options;
   checkText("question", question);
   checkFunction("answer", write);
-  createSandbox(root); // throws before anything is paid
+  createSandbox(root, { deny }); // throws before anything is paid
   const answers = new Map<string, Pick<AnswerRound, "answer" | "citations">>();
   // Each draft was put in when it was written, so the defaults are never used.
   const answerOf = (draft: string) => answers.get(draft) ?? { answer: "", citations: [] };
@@ -115,7 +118,7 @@ export async function reviseAnswer(
         const rounds = attempts.map(roundOf);
         const answer = await write({ question, feedback: feedbackOn(rounds), rounds }, context);
         checkText("answer", answer);
-        const citations = await checkCitations(answer, root, context);
+        const citations = await checkCitations(answer, root, { deny, signal });
         const draft = withLines(answer, citations);
         answers.set(draft, { answer, citations });
         return draft;

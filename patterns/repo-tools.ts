@@ -16,22 +16,17 @@
  *
  * Copy along: tool.ts, repo-tools/
  */
-import { createFilter } from "./repo-tools/filter.ts";
 import { listFilesTool } from "./repo-tools/list-files.ts";
 import { readFileTool } from "./repo-tools/read-file.ts";
-import { createSandbox, type Entry } from "./repo-tools/sandbox.ts";
+import { createSandbox, type SandboxOptions } from "./repo-tools/sandbox.ts";
 import { searchTool } from "./repo-tools/search.ts";
-import { type Tool, ToolError } from "./tool.ts";
-
-/** What the tools can be made with. */
-export interface RepoToolsOptions {
-  /** Globs, such as `customers/` or `*.csv`, of what no tool shows, beside secrets. Default none. */
-  readonly deny?: readonly string[] | undefined;
-}
+import type { Tool } from "./tool.ts";
 
 /**
  * Makes the three tools for the folder `root`. They may be called at once, and often.
  *
+ * @param options.deny Globs, such as `customers/` or `*.csv`, of what no tool shows, beside secrets.
+ *   Default none.
  * @throws {TypeError} There is no such folder, it's one of the kernel's, such as /proc, or a glob of
  *   `deny` is none.
  *
@@ -42,19 +37,8 @@ export interface RepoToolsOptions {
  */
 export function createRepoTools(
   root: string,
-  { deny = [] }: RepoToolsOptions = {},
+  options: Pick<SandboxOptions, "deny"> = {},
 ): readonly [listFiles: Tool, readFile: Tool, search: Tool] {
-  const filters = deny.map(denyFilter);
-  const denies = (entry: Entry) => filters.some((fits) => fits(entry));
-  const sandbox = createSandbox(root, { denies });
+  const sandbox = createSandbox(root, options);
   return [listFilesTool(sandbox), readFileTool(sandbox), searchTool(sandbox)];
-}
-
-function denyFilter(glob: string): (entry: Entry) => boolean {
-  try {
-    return createFilter(glob);
-  } catch (error) {
-    if (!(error instanceof ToolError)) throw error;
-    throw new TypeError(`deny: ${error.message}`, { cause: error });
-  }
 }

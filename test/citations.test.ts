@@ -164,6 +164,20 @@ test("refuses a root that is no folder, and stops when told", async () => {
   expect(await rejection(checkCitations("one.txt:1", root, { signal }))).toBe("late");
 });
 
+test("shows nothing that the tools deny, to nobody who is to grade it either", async () => {
+  const root = await makeRepo({ "customers/a.csv": HIDDEN, "src/a.ts": "inside" });
+  const deny = ["customers/"];
+  const [found] = await checkCitations("See customers/a.csv:1.", root, { deny });
+  expect(found?.problem).toMatch(/is to stay hidden/);
+  const answer = () => "It is in customers/a.csv:1.";
+  const { calls, llm } = scripted([]);
+  const result = await reviseAnswer("Where?", { root, deny, answer, llm });
+  expect([result.status, calls]).toEqual(["stalled", []]);
+  await expect(reviseAnswer("Where?", { root, deny: ["../x"], answer, llm })).rejects.toThrow(
+    /^deny: /,
+  );
+});
+
 test("shows nothing from outside or from a secret file, whatever is cited", async () => {
   const secrets = { ".env": HIDDEN, id_rsa: HIDDEN, ".git/config": HIDDEN, "a b/.env": HIDDEN };
   const root = await makeRepo({ ...secrets, "src/a.ts": "inside", "a b/c.ts": "inside" });

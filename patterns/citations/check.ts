@@ -12,7 +12,13 @@
 import { partsInside } from "../repo-tools/path.ts";
 import { createPause } from "../repo-tools/pause.ts";
 import { readExcerpt } from "../repo-tools/read-file.ts";
-import { createSandbox, type Entry, readFolder, type Sandbox } from "../repo-tools/sandbox.ts";
+import {
+  createSandbox,
+  type Entry,
+  readFolder,
+  type Sandbox,
+  type SandboxOptions,
+} from "../repo-tools/sandbox.ts";
 import { quoted } from "../repo-tools/text.ts";
 import { ToolError } from "../tool.ts";
 import { type Citation, findCitations } from "./find.ts";
@@ -32,10 +38,16 @@ export type CheckedCitation = Citation &
     | { readonly problem: string; readonly lines?: undefined }
   );
 
+/** How to check. */
+export interface CheckOptions extends Pick<SandboxOptions, "deny"> {
+  /** Stops it, with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * Checks that each file and line that an answer cites is there, in the folder `root`.
  *
- * @param options.signal Stops it, with the signal's reason.
+ * @param options.deny What is not to be shown, as in `createRepoTools`: it can't be cited either.
  * @throws {TypeError} There is no such folder, or it's one of the kernel's, such as /proc.
  *
  * @example
@@ -46,9 +58,9 @@ export type CheckedCitation = Citation &
 export async function checkCitations(
   answer: string,
   root: string,
-  { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  { signal, deny }: CheckOptions = {},
 ): Promise<readonly CheckedCitation[]> {
-  const sandbox = createSandbox(root);
+  const sandbox = createSandbox(root, { deny });
   const pause = createPause(signal);
   const checked: CheckedCitation[] = [];
   for (const citation of findCitations(answer, fileTest(sandbox))) {

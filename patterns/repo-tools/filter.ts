@@ -3,9 +3,9 @@
  */
 import { ToolError } from "../tool.ts";
 import { expandBraces, matches, parseGlob } from "./glob.ts";
+import { partsOf } from "./path.ts";
 import type { Entry } from "./sandbox.ts";
 import { quoted } from "./text.ts";
-import { partsOf } from "./walk.ts";
 
 /** How long a glob may be, in characters, and how many it may stand for with its braces. */
 const MAX_LENGTH = 500;

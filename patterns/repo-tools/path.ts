@@ -43,3 +43,8 @@ const isWindows = sep === "\\";
 export function leadsOut(path: string): boolean {
   return path.split(sep)[0] === ".." || isAbsolute(path);
 }
+
+/** The parts of a path relative to the root; the root has none. */
+export function partsOf(path: string): readonly string[] {
+  return path === "." ? [] : path.split("/");
+}

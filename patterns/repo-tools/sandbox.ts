@@ -20,6 +20,7 @@
 import * as fs from "node:fs";
 import { join, relative, sep } from "node:path";
 import { ToolError } from "../tool.ts";
+import { createFilter } from "./filter.ts";
 import { explainMissing } from "./missing.ts";
 import { leadsOut, partsInside } from "./path.ts";
 import { isSecret } from "./secrets.ts";
@@ -57,19 +58,39 @@ export interface OpenFile {
   readonly read: (buffer: Uint8Array, position: number) => number;
 }
 
+/** What a sandbox can be made with. */
+export interface SandboxOptions {
+  /** Globs, such as `customers/` or `*.csv`, of what is never shown, beside secrets. Default none. */
+  readonly deny?: readonly string[] | undefined;
+  /** For tests. Default `/proc/self/fd`. */
+  readonly openFiles?: string | undefined;
+}
+
 /**
  * Makes a sandbox of a folder, which may be given by a link.
  *
- * @throws {TypeError} There is no such folder, or it lies in /proc, /sys or /dev.
+ * @throws {TypeError} There is no such folder, it lies in /proc, /sys or /dev, or a glob of `deny` is
+ *   none.
  */
-export function createSandbox(root: string, options: Partial<Sandbox> = {}): Sandbox {
-  const { denies = () => false, openFiles = "/proc/self/fd" } = options;
+export function createSandbox(root: string, options: SandboxOptions = {}): Sandbox {
+  const { deny = [], openFiles = "/proc/self/fd" } = options;
   const real =
     typeof root === "string" && root !== "" && attempt(() => fs.realpathSync.native(root));
   if (!real || !fs.statSync(real).isDirectory() || isKernels(real)) {
     throw new TypeError(`The root must be a folder of files, got ${JSON.stringify(root)}`);
   }
+  const filters = deny.map(denyFilter);
+  const denies = (entry: Entry) => filters.some((fits) => fits(entry));
   return { root: real, denies, openFiles };
+}
+
+function denyFilter(glob: string): (entry: Entry) => boolean {
+  try {
+    return createFilter(glob);
+  } catch (error) {
+    if (!(error instanceof ToolError)) throw error;
+    throw new TypeError(`deny: ${error.message}`, { cause: error });
+  }
 }
 
 /**

@@ -8,6 +8,7 @@
  */
 import { ToolError } from "../tool.ts";
 import { type Glob, matches, parseGlob } from "./glob.ts";
+import { partsOf } from "./path.ts";
 import type { Pause } from "./pause.ts";
 import { type Entry, readFolder, type Sandbox, withEntry } from "./sandbox.ts";
 
@@ -57,11 +58,6 @@ export async function* walk(
       onUnread(entry);
     }
   }
-}
-
-/** The parts of a path; the root has none. */
-export function partsOf(path: string): readonly string[] {
-  return path === "." ? [] : path.split("/");
 }
 
 /** The rules of all folders above, as far as they say anything of what is in the folder. */
