@@ -24,10 +24,8 @@ Cite for each claim about the code where it is to be seen, as path:line or path:
 /** This repository. */
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** Tools for it, without what would give the answers away: recordings, and the evals. */
-export function ownTools(): ReturnType<typeof createRepoTools> {
-  return createRepoTools(ROOT, { deny: ["runners/recordings/", "runners/evals.json"] });
-}
+/** What of it would give the answers away. */
+export const DENY: readonly string[] = ["runners/recordings/", "runners/evals.json"];
 
 /** Runs the agent on a question, or on the transcript of one that it's to go on with. */
 export function askAboutCode(
@@ -43,7 +41,7 @@ export const job = defineJob({
   model: "claude-opus-5-5",
   run: (question, { llmMessage, model, recorded, signal }) =>
     askAboutCode(question, {
-      tools: recorded(ownTools()),
+      tools: recorded(createRepoTools(ROOT, { deny: DENY })),
       model,
       llm: llmMessage,
       signal,

@@ -1,69 +1,212 @@
 /** The agent's command line: an answer, no answer, and a line that says what to do instead. */
-import { expect, test } from "vitest";
-import { start } from "./shared/runner.ts";
-import { fails, reply, startServer } from "./shared/server.ts";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { main } from "../runners/shared/agent-cli.ts";
+import { folder, Kept, start } from "./shared/runner.ts";
+import { type Answer, fails, hold, reply, startServer } from "./shared/server.ts";
 
-/** Starting Node and tsx takes a second, and more on a busy machine. */
-const CHILD = { timeout: 60_000 };
+const SEARCH = reply(
+  [{ type: "tool_use", id: "toolu_1", name: "search", input: { pattern: "(" } }],
+  { stop_reason: "tool_use" },
+);
 
-async function agent(argv: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const child = start(argv, env, "agent-cli");
-  const { code } = await child.ended;
-  return { code, stdout: child.stdout(), stderr: child.stderr() };
+let root = "";
+
+beforeEach(async () => {
+  for (const name of Object.keys(process.env)) {
+    if (name.startsWith("ANTHROPIC_")) vi.stubEnv(name, undefined);
+  }
+  root = await folder();
+  await writeFile(join(root, "app.ts"), "one();\ntwo();\nretry(3);\n");
+});
+
+afterEach(() => vi.unstubAllEnvs());
+
+/** Runs a command line against a server of the test's own. */
+async function agent(
+  argv: readonly string[],
+  answers: readonly Answer[] = [],
+  { env = {}, piped = "" }: { env?: NodeJS.ProcessEnv; piped?: string } = {},
+) {
+  const [first = hold, ...rest] = answers;
+  const server = await startServer(first, ...rest);
+  vi.stubEnv("ANTHROPIC_BASE_URL", server.url);
+  vi.stubEnv("ANTHROPIC_API_KEY", "none");
+  const [stdout, stderr] = [new Kept(), new Kept()];
+  const stdin = Readable.from([piped]) as unknown as NodeJS.ReadStream; // all that is read of it
+  const code = await main(argv, env, { stdout, stderr }, stdin);
+  const prompts = server.requests.map(({ body }) => body.messages.at(-1)?.content);
+  const models = server.requests.map(({ body }) => body.model);
+  return { code, stdout: stdout.text, stderr: stderr.text, prompts, models };
 }
 
-test("prints the answer to stdout and a line a turn to stderr", CHILD, async () => {
-  const { url } = await startServer(reply("In app.ts:3."));
-  const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "none" };
-  const { code, stdout, stderr } = await agent(["--root", "test", "Where?"], env);
+test("prints the answer to stdout and a line a turn to stderr", async () => {
+  const { code, stdout, stderr, models } = await agent(
+    ["--root", root, "Where", "is it?"],
+    [SEARCH, reply("In app.ts:3.")],
+  );
   expect({ code, stdout }).toEqual({ code: 0, stdout: "In app.ts:3.\n" });
-  expect(stderr.trim().split("\n")).toHaveLength(1);
+  expect(stderr.split("\n")).toEqual([
+    'turn 1 | tool_use | in=12 out=3 cache_read=0 | search({"pattern": "("}) ERROR',
+    "turn 2 | end_turn | in=12 out=3 cache_read=0",
+    "",
+  ]);
+  expect(models).toEqual(["claude-opus-5-5", "claude-opus-5-5"]);
 });
 
-test("says in one line what the API refused, and names no command there isn't", CHILD, async () => {
-  const { url } = await startServer(fails(401));
-  const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "none" };
-  const { code, stdout, stderr } = await agent(["Where?"], env);
+test("takes the question from standard input, and the model from a flag or the environment", async () => {
+  const piped = "Where?\n";
+  const env = { ANTHROPIC_MODEL: "from-env" };
+  const given = await agent(["--root", root], [reply("There.")], { env, piped });
+  expect(given).toMatchObject({ code: 0, prompts: ["Where?"], models: ["from-env"] });
+  const flag = await agent(["--model", "own", "Where?"], [reply("There.")], { env });
+  expect(flag).toMatchObject({ models: ["own"] });
+});
+
+test("stops at --max-turns, with exit code 2 and what to do", async () => {
+  const { code, stdout, stderr } = await agent(["--max-turns", "1", "Where?"], [SEARCH]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr.split("\n").slice(1)).toEqual([
+    "Agent stopped: no final answer after max_turns=1; raise --max-turns or ask a narrower question",
+    "",
+  ]);
+});
+
+test("prints the whole result as JSON, answered or not", async () => {
+  const answered = await agent(["--json", "Where?"], [reply("There.")]);
+  expect(JSON.parse(answered.stdout)).toMatchObject({ status: "answered", answer: "There." });
+  const stopped = await agent(["--json", "--max-turns", "1", "Where?"], [SEARCH]);
+  expect(stopped.code).toBe(2);
+  expect(JSON.parse(stopped.stdout)).toMatchObject({ status: "max_turns", turns: 1 });
+});
+
+test("says in one line what the API refused, and names no command there isn't", async () => {
+  const { code, stdout, stderr } = await agent(["Where?"], [fails(401)]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toMatch(/^(turn.*\n)?The API refused the key \(401\): check ANTHROPIC_API_KEY\n$/);
+  expect(stderr).toBe("The API refused the key (401): check ANTHROPIC_API_KEY\n");
 });
 
-test.for([
-  [["--bogus"], "Unknown option '--bogus'"],
+test("shows nothing of an answer that a terminal would obey", async () => {
+  const { stdout } = await agent(["Where?"], [reply("\u001b[2JThere.\u0007")]);
+  expect(stdout).toBe("There.\n");
+});
+
+// --check
+
+const grade = (evaluation: string, score: number) =>
+  reply(
+    `<evaluation>${evaluation}</evaluation><score>${score}</score><feedback>Say why.</feedback>`,
+  );
+
+test("--check: has the answer graded with the lines that it cites", async () => {
+  const answers = [reply("Three times, app.ts:3."), grade("PASS", 9)];
+  const argv = ["--root", root, "--check", "How often?"];
+  const { code, stdout, stderr, prompts, models } = await agent(argv, answers);
+  expect([code, stdout]).toEqual([0, "Three times, app.ts:3.\n"]);
+  expect(stderr.split("\n")).toEqual([
+    "turn 1 | end_turn | in=12 out=3 cache_read=0",
+    "check 1 | PASS, 9 of 10 | Say why.",
+    "",
+  ]);
+  expect(prompts[1]).toContain("3| retry(3);");
+  expect(models).toEqual(["claude-opus-5-5", "claude-sonnet-5-5"]);
+});
+
+test("--check: sends an answer back once, and the agent goes on from there", async () => {
+  const answers = [
+    SEARCH,
+    reply("Three times, see app.ts:9."),
+    reply("Three times, app.ts:3."),
+    grade("PASS", 8),
+  ];
+  const { code, stdout, stderr, prompts } = await agent(
+    ["--root", root, "--check", "How often?"],
+    answers,
+  );
+  expect([code, stdout]).toEqual([0, "Three times, app.ts:3.\n"]);
+  expect(prompts[2]).toMatch(/^Your last answer did not pass\. [\s\S]*app\.ts:9/);
+  expect(stderr).toMatch(/\ncheck 1 \| Not all of its citations hold:[\s\S]*\ncheck 2 \| PASS/);
+});
+
+test("--check: an answer that isn't accepted is printed all the same, with exit code 1", async () => {
+  const answers = [reply("Three, app.ts:3."), grade("NEEDS_IMPROVEMENT", 4)];
+  const argv = ["--root", root, "--check", "How often?"];
+  const { code, stdout, stderr } = await agent(argv, [
+    ...answers,
+    reply("Three times, app.ts:3."),
+    grade("NEEDS_IMPROVEMENT", 5),
+  ]);
+  expect([code, stdout]).toEqual([1, "Three times, app.ts:3.\n"]);
+  expect(stderr).toMatch(/\nThe answer was not accepted: exhausted\n$/);
+});
+
+test("--check: without an answer there is nothing to check", async () => {
+  const argv = ["--root", root, "--check", "--max-turns", "1", "How often?"];
+  const { code, stdout, stderr } = await agent(argv, [SEARCH]);
+  expect([code, stdout]).toEqual([2, ""]);
+  expect(stderr).toMatch(/\nAgent stopped: no final answer after max_turns=1; /);
+});
+
+test("--check: the result as JSON holds the rounds and the agent's own result", async () => {
+  const answers = [reply("Three times, app.ts:3."), grade("PASS", 9)];
+  const argv = ["--root", root, "--check", "--json", "How often?"];
+  const { stdout } = await agent(argv, answers);
+  expect(JSON.parse(stdout)).toMatchObject({
+    status: "accepted",
+    answer: "Three times, app.ts:3.",
+    rounds: [{ grade: { evaluation: "PASS", score: 9 } }],
+    agent: { status: "answered", turns: 1 },
+  });
+});
+
+// What it can't do
+
+test.for<[argv: string[], message: string]>([
+  [["--bogus"], "Unknown option '--bogus'; see npm run agent -- --help"],
   [["--max-turns", "x", "Where?"], '--max-turns must be a number of at least 1, got "x"'],
   [["--max-turns", "1.5", "Where?"], '--max-turns must be a whole number, got "1.5"'],
   [["--budget", "0", "Where?"], '--budget must be a number above 0, got "0"'],
+  [["--root", "no-such-folder", "Where?"], "TypeError: The root must be a folder of files"],
   [[" "], "Ask something"],
-] as const)("refuses %j in one line, before any call", CHILD, async ([argv, message]) => {
-  const { code, stdout, stderr } = await agent(argv);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr.startsWith(message)).toBe(true);
-  expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  [[], "Ask something"],
+])("refuses %j in one line, before any call", async ([argv, message]) => {
+  const { code, stdout, stderr, prompts } = await agent(argv);
+  expect({ code, stdout, prompts }).toEqual({ code: 1, stdout: "", prompts: [] });
+  expect(stderr.startsWith(message), stderr).toBe(true);
+  expect(stderr).toMatch(/^.+\n$/);
 });
 
-test("says when npm kept a flag for itself", CHILD, async () => {
-  const { code, stderr } = await agent(["Where?"], { npm_config_max_turns: "3" });
+test("says when npm kept a flag for itself", async () => {
+  const { code, stderr } = await agent(["Where?"], [], { env: { npm_config_max_turns: "3" } });
   expect([code, stderr]).toEqual([
     1,
     'npm kept --max-turns for itself: write -- before flags, as in npm run agent "Where is …?" -- --max-turns\n',
   ]);
 });
 
-test("stops at --max-turns, with exit code 2 and what to do", CHILD, async () => {
-  const content = [{ type: "tool_use", id: "toolu_1", name: "search", input: { pattern: "(" } }];
-  const { url } = await startServer(reply(content, { stop_reason: "tool_use" }));
-  const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "none" };
-  const { code, stdout, stderr } = await agent(["--max-turns", "1", "Where?"], env);
-  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-  expect(stderr.split("\n")).toEqual([
-    'turn 1 | tool_use | in=12 out=3 cache_read=0 | search({"pattern": "("}) ERROR',
-    "Agent stopped: no final answer after max_turns=1; raise --max-turns or ask a narrower question",
-    "",
-  ]);
+test("prints help", async () => {
+  const { code, stdout } = await agent(["--help"]);
+  expect(code).toBe(0);
+  for (const flag of ["root", "max-turns", "model", "budget", "check", "json", "selftest"]) {
+    expect(stdout).toContain(`--${flag}`);
+  }
 });
 
-test("proves without a key that no tool leaves the folder", CHILD, async () => {
+test("proves without a key that no tool leaves the folder", async () => {
   const { code, stdout } = await agent(["--selftest"]);
   expect(code).toBe(0);
   expect(stdout).toMatch(/selftest passed\n$/);
+});
+
+test("Ctrl-C cancels the call in flight, with exit code 130", { timeout: 60_000 }, async () => {
+  const { url, requests, received } = await startServer(hold);
+  const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "none" };
+  const child = start(["agent", "Where?"], env);
+  await received(1);
+  child.kill("SIGINT");
+  await requests[0]?.gone;
+  expect(await child.ended).toEqual({ code: 130, signal: null });
+  expect(child.stderr()).toBe("Stopped\n");
 });

@@ -135,6 +135,32 @@ test("triage.ts: a ticket gets the billing reply, or becomes a bug", async () =>
   expect(server.requests).toHaveLength(3);
 });
 
+test("agent.ts: it asks for an owner, is told who there is, and answers", async () => {
+  vi.resetModules();
+  const { ask } = await import("./examples/agent.ts");
+  const use = (id: string, name: string, input: object) => ({ type: "tool_use", id, name, input });
+  const stop = { stop_reason: "tool_use" };
+  const server = await serve(
+    reply([use("a", "owner_of", { folder: "app" }), use("b", "list_files", {})], stop),
+    reply([use("c", "owner_of", { folder: "src" })], stop),
+    reply("Ask Ada."),
+  );
+  const root = await folder();
+  await writeFile(join(root, "a.txt"), "text");
+  expect(await ask("Who owns the app?", root, new Map([["src", "Ada <ada@example.org>"]]))).toBe(
+    "Ask Ada.",
+  );
+  const results = server.requests.map(({ body }) => body.messages.at(-1)?.content);
+  expect(results).toMatchObject([
+    "Who owns the app?",
+    [
+      { tool_use_id: "a", is_error: true, content: "Nobody owns 'app'. Owned are: src." },
+      { tool_use_id: "b", content: "a.txt 4 bytes" },
+    ],
+    [{ tool_use_id: "c", content: "Ada <ada@example.org>" }],
+  ]);
+});
+
 const graded = (evaluation: string, score: number) =>
   `<feedback>Shorter.</feedback><evaluation>${evaluation}</evaluation><score>${score}</score>`;
 

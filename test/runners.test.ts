@@ -813,6 +813,20 @@ test("a tree has a line a step, with figures in columns", () => {
   ]);
 });
 
+test("a tool's step shows the call and what came of it, right behind its name", () => {
+  const toolCall = 'search({"pattern": "retry"})';
+  const nodes = [
+    node("agent"),
+    node("agent/turn[0]", { calls: [CALL] }),
+    node("agent/turn[0]/tool[0]", { toolCall, value: "src/http.ts:42: retry(3)" }),
+    node("agent/turn[0]/tool[1]", { toolCall, state: "failed", error: new Error("No") }),
+  ];
+  expect(treeLines(nodes, { paint: BARE, columns: 60, now: 0 }).slice(2)).toEqual([
+    '   ├─ ✓ tool[0]  search({"pattern": "retry"}) → src/http.ts…',
+    '   └─ ✗ tool[1]  search({"pattern": "retry"}) → No',
+  ]);
+});
+
 test.for<[number, string[]]>([
   [70, ["├─ ✓ first     1.5 s  1,000 in 20 out  $0.0022  done well", "├─ … third    400 ms"]],
   [56, ["├─ ✓ first     1.5 s  $0.0022  done well", "├─ … third    400 ms"]],

@@ -4,24 +4,32 @@
  *   npm run agent -- --root ../some-repo "Where is the retry limit set?"
  *   npm run agent -- --selftest        proves without a key that no tool leaves the folder
  *
- * A line a turn goes to stderr, the answer to stdout. Exit code 0: answered; 2: no answer; 1: failed; 130: stopped.
+ * A line a turn goes to stderr, the answer to stdout. Exit code 0: answered; 2: no answer; 1: failed, or
+ * with --check not accepted; 130: stopped.
  */
 import { text } from "node:stream/consumers";
+import type { AgentOptions, AgentResult } from "../../patterns/agent.ts";
+import { type AnswerInput, type AnswerRound, reviseAnswer } from "../../patterns/citations.ts";
 import { createBudget } from "../../patterns/layers/budget.ts";
+import type { LlmCall } from "../../patterns/llm-call.ts";
 import { createRepoTools } from "../../patterns/repo-tools.ts";
 import { observe } from "../../patterns/step.ts";
 import { askAboutCode, whyNot } from "../agent.ts";
 import { explain, UsageError } from "./explain.ts";
 import { checkKept, readCount, readFlags, readNumber } from "./flags.ts";
+import { harmless } from "./format.ts";
+import { interruptible } from "./interrupt.ts";
 import { selfTest } from "./self-test.ts";
 import { openSource } from "./source.ts";
 import { turnLines } from "./turn-lines.ts";
+import type { Output } from "./view.ts";
 
 const FLAGS = {
   root: { type: "string", default: "." },
   "max-turns": { type: "string" },
   model: { type: "string" },
   budget: { type: "string" },
+  check: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
   selftest: { type: "boolean", default: false },
   help: { type: "boolean", short: "h", default: false },
@@ -34,59 +42,117 @@ npm run agent -- --selftest                    prove that no tool leaves the fol
   --max-turns <count>  the most replies of the model, default 12
   --budget <dollars>   the most to spend, default no limit
   --model <id>         the model (else ANTHROPIC_MODEL, else claude-opus-5-5)
+  --check              compare the answer with the lines that it cites, and mend it once if need be
   --json               print the whole result as JSON`;
 
-const interrupt = new AbortController();
-process.once("SIGINT", () => interrupt.abort(new Error("Stopped")));
-
-try {
-  process.exitCode = await run();
-} catch (error) {
-  const stopped = interrupt.signal.aborted;
-  process.stderr.write(`${stopped ? "Stopped" : explain(error)}\n`);
-  process.exitCode = stopped ? 130 : 1;
+/** Runs a command line, and gives the exit code. */
+export async function main(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+  { stdout, stderr }: Output = process,
+  stdin: NodeJS.ReadStream = process.stdin,
+): Promise<number> {
+  const print = (line: string) => stdout.write(`${line}\n`);
+  const note = (line: string) => stderr.write(`${line}\n`);
+  return interruptible(async (signal) => {
+    try {
+      checkKept(FLAGS, env, 'npm run agent "Where is …?"');
+      const { values, positionals } = readFlags(argv, FLAGS, "npm run agent -- --help");
+      if (values.help) print(HELP);
+      if (values.help) return 0;
+      if (values.selftest) return await selfTest(print);
+      const question = await readQuestion(positionals, stdin);
+      const report = await observe(turnLines(note), () => run(question, values, env, signal));
+      const { code, result, answer, notes } = report;
+      if (values.json) print(JSON.stringify(result));
+      else if (answer !== undefined) print(harmless(answer));
+      for (const line of notes) note(line);
+      return code;
+    } catch (error) {
+      note(signal.aborted ? "Stopped" : explain(error));
+      return signal.aborted ? 130 : 1;
+    }
+  });
 }
 
-async function run(): Promise<number> {
-  checkKept(FLAGS, process.env, 'npm run agent "Where is …?"');
-  const { values, positionals } = readFlags(
-    process.argv.slice(2),
-    FLAGS,
-    "npm run agent -- --help",
-  );
-  if (values.help) {
-    print(HELP);
-    return 0;
-  }
-  if (values.selftest) return selfTest(print);
+async function readQuestion(
+  positionals: readonly string[],
+  stdin: NodeJS.ReadStream,
+): Promise<string> {
+  const piped = positionals.length > 0 || stdin.isTTY ? "" : await text(stdin);
+  const question = positionals.join(" ").trim() || piped.trim();
+  if (question) return question;
+  throw new UsageError('Ask something: npm run agent -- --root . "Where is …?"');
+}
 
+type Values = ReturnType<typeof readFlags<typeof FLAGS>>["values"];
+
+async function run(
+  question: string,
+  values: Values,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<Report> {
   const maxTurns = readCount("max-turns", values["max-turns"]);
   const usd = readNumber("budget", values.budget, Number.MIN_VALUE);
-  const piped = positionals.length > 0 || process.stdin.isTTY ? "" : await text(process.stdin);
-  const question = positionals.join(" ").trim() || piped.trim();
-  if (!question) throw new UsageError('Ask something: npm run agent -- --root . "Where is …?"');
-
-  const model = values.model ?? (process.env.ANTHROPIC_MODEL || undefined);
+  const model = values.model ?? (env.ANTHROPIC_MODEL || undefined);
   const budget = usd === undefined ? undefined : createBudget({ usd });
+  const tools = createRepoTools(values.root);
   await using source = await openSource({ mode: "live", model, budget });
-  const options = {
-    tools: createRepoTools(values.root),
-    maxTurns,
-    model,
-    llm: source.door.llmMessage,
-    signal: interrupt.signal,
-  };
-  const result = await observe(
-    turnLines((line) => process.stderr.write(`${line}\n`)),
-    () => askAboutCode(question, options),
-  );
-  if (values.json) print(JSON.stringify(result));
-  else if (result.status === "answered") print(result.answer);
-  if (result.status === "answered") return 0;
-  process.stderr.write(`Agent stopped: no final answer ${whyNot(result)}\n`);
-  return 2;
+  const { llmCall, llmMessage } = source.door;
+  const options = { tools, maxTurns, model, llm: llmMessage, signal };
+  if (values.check) return await askAndCheck(question, values.root, options, llmCall);
+  return reportOf(await askAboutCode(question, options));
 }
 
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+/** What is printed in the end. */
+interface Report {
+  readonly code: number;
+  /** For --json. */
+  readonly result: unknown;
+  readonly answer?: string;
+  readonly notes: readonly string[];
+}
+
+function reportOf(result: AgentResult): Report {
+  if (result.status === "answered") return { code: 0, result, answer: result.answer, notes: [] };
+  const stopped = `Agent stopped: no final answer ${whyNot(result)}`;
+  return { code: 2, result, notes: [stopped] };
+}
+
+/** The agent goes on from its own transcript when its answer is sent back. */
+async function askAndCheck(
+  question: string,
+  root: string,
+  options: AgentOptions,
+  llm: LlmCall,
+): Promise<Report> {
+  let last: AgentResult | undefined;
+  const write = async ({ feedback = "" }: AnswerInput) => {
+    const goOn = last && [...last.transcript, { role: "user" as const, content: feedback }];
+    last = await askAboutCode(goOn ?? question, options);
+    if (last.status !== "answered") throw new NoAnswer(last.status);
+    return last.answer;
+  };
+  try {
+    const { signal } = options;
+    const checked = await reviseAnswer(question, { root, answer: write, llm, signal });
+    const { status, answer, rounds } = checked;
+    const notes = rounds.map(roundLine);
+    const result = { ...checked, agent: last };
+    if (status === "accepted") return { code: 0, result, answer, notes };
+    return { code: 1, result, answer, notes: [...notes, `The answer was not accepted: ${status}`] };
+  } catch (error) {
+    if (error instanceof NoAnswer && last) return reportOf(last);
+    throw error;
+  }
+}
+
+/** The agent ended without an answer. */
+class NoAnswer extends Error {}
+
+/** `check 1 | NEEDS_IMPROVEMENT, 6 of 10 | what is wrong`. */
+function roundLine({ refused, grade }: AnswerRound, index: number): string {
+  const said = grade ? `${grade.evaluation}, ${grade.score} of 10 | ${grade.feedback}` : refused;
+  return `check ${index + 1} | ${said ?? "not graded"}`;
 }

@@ -160,7 +160,10 @@ export function treeLines(
     const name = shorten(nameOf(node, parents), columns - branch.length - 2);
     const start = name.length - nameOf(node, false).length;
     const left = `${paint("dim", branch)}${paint(style, sign)} ${paint("dim", name.slice(0, Math.max(0, start)))}${name.slice(Math.max(0, start))}`;
-    const text = room > 4 ? shorten(cells[3] ?? "", room) : "";
+    // A tool's step has no figures, and takes their room.
+    const rest = node.toolCall ? columns - branch.length - name.length - 4 : room;
+    const text = rest > 4 ? shorten(cells[3] ?? "", rest) : "";
+    if (node.toolCall) return text ? `${left}  ${text}` : left;
     const numbers = figures.map((at, i) => (cells[at] ?? "").padStart(widths[i] ?? 0)).join("  ");
     const shown = room >= -2 && (numbers.trim() !== "" || text !== "");
     if (!shown) return left;

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { createBudget } from "../../patterns/layers/budget.ts";
 import { observe } from "../../patterns/step.ts";
 import { explain } from "./explain.ts";
+import { interruptible } from "./interrupt.ts";
 import type { Job } from "./job.ts";
 import { type Mode, openSource } from "./source.ts";
 import { openView, type Place } from "./view.ts";
@@ -29,21 +30,14 @@ export async function perform(
   settings: Settings,
   place: Place,
 ): Promise<number> {
-  const interrupt = new AbortController();
-  const onInterrupt = () => {
-    if (interrupt.signal.aborted) return;
-    interrupt.abort(new Error("interrupted"));
-    // npm and tsx pass one Ctrl-C on again. A second one, later, ends the process, as without us.
-    setTimeout(() => process.off("SIGINT", onInterrupt), 1_000).unref();
-  };
-  process.on("SIGINT", onInterrupt);
-  let code = 0;
-  for (const [name, job] of jobs) {
-    code = Math.max(code, await performOne(name, job, settings, place, interrupt.signal));
-    if (interrupt.signal.aborted) return 130;
-  }
-  process.off("SIGINT", onInterrupt);
-  return code;
+  return interruptible(async (signal) => {
+    let code = 0;
+    for (const [name, job] of jobs) {
+      code = Math.max(code, await performOne(name, job, settings, place, signal));
+      if (signal.aborted) return 130;
+    }
+    return code;
+  });
 }
 
 async function performOne(

@@ -1,9 +1,22 @@
-/** The entry point of `npm start`, `npm run live` and `npm run record`. */
-import { main } from "./cli.ts";
+/** The entry point of all commands. */
+
+/** Loaded when they are asked for, so that none waits for what another needs. */
+const COMMANDS = {
+  agent: () => import("./agent-cli.ts"),
+  eval: () => import("./eval-cli.ts"),
+};
 
 // A reader that has seen enough (`npm start | head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
   throw error;
 });
-process.exitCode = await main(process.argv.slice(2), process.env);
+
+const [, , command = "", ...argv] = process.argv;
+if (command === "agent" || command === "eval") {
+  const { main } = await COMMANDS[command]();
+  process.exitCode = await main(argv, process.env);
+} else {
+  const { main } = await import("./cli.ts");
+  process.exitCode = await main([command, ...argv], process.env);
+}

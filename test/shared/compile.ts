@@ -1,4 +1,4 @@
-/** Compiles the commands once, for all tests that start them: by tsx, each start takes a second more. */
+/** Compiles the commands once, for all tests that start one: by tsx, each start takes a second more. */
 import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import type { TestProject } from "vitest/node";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The folder of the compiled commands, each at the place of its source. */
+    /** The script that all commands start with. */
     compiled: string;
   }
 }
@@ -17,14 +17,14 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), "compiled-"));
+  // The recordings are found from where the script is.
+  const outfile = join(folder, "runners/shared/start.mjs");
   await mkdir(join(folder, "runners"));
   await symlink(join(ROOT, "runners/recordings"), join(folder, "runners/recordings"));
   await build({
     absWorkingDir: ROOT,
-    entryPoints: ["runners/shared/start.ts", "runners/shared/agent-cli.ts"],
-    outdir: join(folder, "runners"),
-    outbase: "runners",
-    outExtension: { ".js": ".mjs" },
+    entryPoints: ["runners/shared/start.ts"],
+    outfile,
     bundle: true,
     platform: "node",
     format: "esm",
@@ -35,6 +35,6 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     },
     logLevel: "silent",
   });
-  project.provide("compiled", folder);
+  project.provide("compiled", outfile);
   return () => rm(folder, { recursive: true });
 }

@@ -36,15 +36,13 @@ export function linesOfCode(source: string): number {
   return source.split("\n").filter((line) => !/^\s*($|\/\/|\/?\*)/.test(line)).length;
 }
 
-/** What `npm start …` prints into a pipe. */
+/** What an npm command prints into a pipe. */
 async function outputOf(command: string): Promise<string> {
-  const [, ...args] = command.split(" ");
-  const start = fileURLToPath(new URL("runners/shared/start.ts", ROOT));
-  const mode = args.shift() === "start" ? "replay" : "";
-  const node = ["--import", "tsx", start, mode, ...args];
-  const { stdout } = await promisify(execFile)(process.execPath, node, {
-    cwd: fileURLToPath(ROOT),
-  });
+  const { scripts } = JSON.parse(await readFile(new URL("package.json", ROOT), "utf8"));
+  const [, script = "", args = ""] = /^npm (?:run )?(\w+) ?(?:-- )?(.*)$/.exec(command) ?? [];
+  const [, ...node] = `${scripts[script]} ${args}`.trim().split(" ");
+  const cwd = fileURLToPath(ROOT);
+  const { stdout } = await promisify(execFile)(process.execPath, node, { cwd });
   return stdout.trimEnd();
 }
 

@@ -71,14 +71,12 @@ export interface Started {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
 }
 
-/** Starts one of the compiled commands, by default the runners'; it has only these environment variables. */
+/** Starts a command in a process of its own, which has only these environment variables. */
 export function start(
   argv: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  command: "start" | "agent-cli" = "start",
 ): Started {
-  const script = join(inject("compiled"), "runners/shared", `${command}.mjs`);
-  const child = spawn(process.execPath, [script, ...argv], {
+  const child = spawn(process.execPath, [inject("compiled"), ...argv], {
     cwd: ROOT,
     env,
     stdio: ["ignore", "pipe", "pipe"],
