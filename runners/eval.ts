@@ -121,9 +121,8 @@ function watchTools(recorded: readonly Tool[], present: readonly Tool[]) {
   const tools = recorded.map((tool, index) => ({
     ...tool,
     run: async (...call: Parameters<Tool["run"]>) => {
-      const [was, is] = await Promise.all(
-        [tool, present[index]].map((one) => outcomeOf(one, call)),
-      );
+      const both = [tool, present[index]].map(async (one) => (await one?.run(...call)) ?? "");
+      const [was, is] = (await Promise.allSettled(both)).map(told);
       all += 1;
       if (was !== is) changed += 1;
       return tool.run(...call);
@@ -132,10 +131,6 @@ function watchTools(recorded: readonly Tool[], present: readonly Tool[]) {
   return { tools, counts: () => [changed, all] as const };
 }
 
-async function outcomeOf(tool: Tool | undefined, call: Parameters<Tool["run"]>): Promise<string> {
-  try {
-    return (await tool?.run(...call)) ?? "";
-  } catch (error) {
-    return String(error);
-  }
+function told(outcome: PromiseSettledResult<string>): string {
+  return outcome.status === "fulfilled" ? outcome.value : String(outcome.reason);
 }
