@@ -8,22 +8,23 @@
  *
  * Flags go behind `--`, as npm keeps those before it for itself: `npm start route -- --json`.
  */
-import { job as agent } from "../agent.ts";
-import { job as chain } from "../chain.ts";
-import { job as orchestrate } from "../orchestrate.ts";
-import { job as refine } from "../refine.ts";
-import { job as route } from "../route.ts";
-import { job as section } from "../section.ts";
-import { job as vote } from "../vote.ts";
 import { UsageError } from "./explain.ts";
 import { checkKept, readFlags, readNumber } from "./flags.ts";
-import type { Job } from "./job.ts";
-import { perform } from "./perform.ts";
+import { type LoadJob, perform } from "./perform.ts";
 import type { Mode } from "./source.ts";
 import type { Output } from "./view.ts";
 
-const JOBS: ReadonlyMap<string, Job> = new Map(
-  Object.entries({ chain, route, section, vote, orchestrate, refine, agent }),
+/** Each is loaded when its turn comes, so that none waits for what another needs. */
+const JOBS: ReadonlyMap<string, LoadJob> = new Map(
+  Object.entries({
+    chain: () => import("../chain.ts"),
+    route: () => import("../route.ts"),
+    section: () => import("../section.ts"),
+    vote: () => import("../vote.ts"),
+    orchestrate: () => import("../orchestrate.ts"),
+    refine: () => import("../refine.ts"),
+    agent: () => import("../agent.ts"),
+  }),
 );
 
 const FLAGS = {

@@ -24,15 +24,19 @@ export interface Settings {
   readonly origin: "api" | "transcribed";
 }
 
+/** Loads the module of a runner. */
+export type LoadJob = () => Promise<{ readonly job: Job }>;
+
 /** Performs the jobs one after the other. Gives the exit code: 0, 1 for a failure, 130 for Ctrl-C. */
 export async function perform(
-  jobs: readonly (readonly [name: string, job: Job])[],
+  jobs: readonly (readonly [name: string, load: LoadJob])[],
   settings: Settings,
   place: Place,
 ): Promise<number> {
   return interruptible(async (signal) => {
     let code = 0;
-    for (const [name, job] of jobs) {
+    for (const [name, load] of jobs) {
+      const { job } = await load();
       code = Math.max(code, await performOne(name, job, settings, place, signal));
       if (signal.aborted) return 130;
     }

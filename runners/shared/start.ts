@@ -1,4 +1,9 @@
-/** The entry point of all commands. */
+/**
+ * The entry point of all commands.
+ *
+ * package.json has the SDK loaded before tsx: its 300 files need no compiler, and going through one they
+ * take as long as all the rest of a start.
+ */
 
 /** Loaded when they are asked for, so that none waits for what another needs. */
 const COMMANDS = {
