@@ -13,20 +13,19 @@
  * repeated part is cached, since no turn changes anything that was sent before it.
  *
  * In Anthropic's "Building effective agents": agents.
- * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, door/
+ * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, suspend.ts, tool.ts, tool-calls.ts,
+ * transcript.ts, door/
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import { BudgetError, checkCount, LlmOutputError } from "./errors.ts";
 import { type LlmMessage, type LlmParams, llmMessage } from "./llm-call.ts";
 import { runPattern, step, type Usage } from "./step.ts";
+import { beginningOf, type OpenTurn, type SuspendedRun } from "./suspend.ts";
 import type { Tool } from "./tool.ts";
-import {
-  checkTask,
-  checkToolChoice,
-  definitionsOf,
-  prepareTools,
-  toolCalls,
-} from "./tool-calls.ts";
+import { checkToolChoice, definitionsOf, prepareTools, toolCalls } from "./tool-calls.ts";
+import { addUsage, remember } from "./transcript.ts";
+
+export type { SuspendedRun } from "./suspend.ts";
 
 /** What an agent works with, and its limits. The API's own parameters are passed on. */
 export interface AgentOptions extends Omit<LlmParams, "tools" | "max_tokens"> {
@@ -55,7 +54,7 @@ export type AgentResult = Ending & {
   readonly turns: number;
   /** Token counts of all turns together. */
   readonly usage: Usage;
-  /** The whole conversation, plain JSON. Pass it to `runAgent` to go on. */
+  /** The whole conversation, plain JSON. Pass it to `runAgent` to go on; a suspended result as it is. */
   readonly transcript: readonly MessageParam[];
 };
 
@@ -72,13 +71,15 @@ type Ending =
       readonly stopDetails: Message["stop_details"];
     }
   /** The budget ended after at least one turn. */
-  | { readonly status: "budget"; readonly error: BudgetError };
+  | { readonly status: "budget"; readonly error: BudgetError }
+  /** Calls of the last turn wait for an answer that comes later; those that don't have a result. */
+  | Pick<SuspendedRun, "status" | "results">;
 
 /**
- * Runs the loop on a task, or goes on from a transcript.
+ * Runs the loop on a task, or goes on from a transcript or from a run that was suspended.
  *
- * @throws {TypeError} The task is empty, the transcript ends in a tool call, a tool's name or schema is
- *   bad, or a tool is forced while thinking is on.
+ * @throws {TypeError} The task is empty, the transcript ends in a tool call, a suspended run isn't as it
+ *   was, a tool's name or schema is bad, or a tool is forced while thinking is on.
  * @throws {RangeError} A limit is out of range.
  * @throws {LlmOutputError} Twice no answer after tool results, a tool call cut off with the most
  *   tokens, two calls under one id, or an unknown stop reason.
@@ -88,28 +89,42 @@ type Ending =
  * // { status: "answered", answer: "In src/http.ts:42 …", turns: 3, … }
  */
 export async function runAgent(
-  task: string | readonly MessageParam[],
+  task: string | readonly MessageParam[] | SuspendedRun,
   options: AgentOptions,
 ): Promise<AgentResult> {
   const { tools, maxTurns = 12, max_tokens = 16_000, maxRepeats = 3, ...more } = options;
   const { maxOutputChars = 30_000, onText, llm = llmMessage, signal, ...given } = more;
   const { model = "claude-opus-5-5", cache_control = { type: "ephemeral" }, ...params } = given;
-  checkTask(task);
-  checkCount("maxTurns", maxTurns, 1);
+  const { transcript, usage, turn: first, open } = beginningOf(task);
+  checkCount("maxTurns", maxTurns, first + 1);
   checkCount("max_tokens", max_tokens, 1);
   if (maxRepeats !== 0) checkCount("maxRepeats", maxRepeats, 2);
   checkCount("maxOutputChars", maxOutputChars, 100);
   checkToolChoice(params);
   const runTools = prepareTools(tools, maxOutputChars);
   const definitions = definitionsOf(tools);
-  const transcript: MessageParam[] =
-    typeof task === "string" ? [{ role: "user", content: task }] : [...task];
-  const usage = noUsage();
   let room = max_tokens;
   let askedToGoOn = false;
   let paused = "";
   let lastRound = "";
   let repeats = 0;
+
+  const callTools = async ({ content, results: done }: OpenTurn): Promise<Ending | undefined> => {
+    const calls = toolCalls(content);
+    // A run that ends in here leaves a transcript without the turn, since its calls have no results.
+    const results = await runTools(calls, signal, done);
+    paused = "";
+    remember(transcript, { content });
+    if (results.length < calls.length) return { status: "suspended", results };
+    transcript.push({ role: "user", content: results });
+    const round = JSON.stringify([
+      calls.map(({ name, input }) => [name, input]),
+      results.map(({ content }) => content),
+    ]);
+    repeats = round === lastRound ? repeats + 1 : 1;
+    lastRound = round;
+    return repeats === maxRepeats ? { status: "repeating" } : undefined;
+  };
 
   const takeTurn = async (): Promise<Ending | undefined> => {
     const reply = await llm(
@@ -127,21 +142,9 @@ export async function runAgent(
     const text = paused + textOf(reply);
     const calls = toolCalls(reply.content);
     switch (reply.stop_reason) {
-      case "tool_use": {
+      case "tool_use":
         if (calls.length === 0) throw unusable("The turn stopped for a tool and calls none", reply);
-        // A run that ends in here leaves a transcript without the turn, since its calls have no results.
-        const results = await runTools(calls, signal);
-        paused = "";
-        remember(transcript, reply);
-        transcript.push({ role: "user", content: results });
-        const round = JSON.stringify([
-          calls.map(({ name, input }) => [name, input]),
-          results.map(({ content }) => content),
-        ]);
-        repeats = round === lastRound ? repeats + 1 : 1;
-        lastRound = round;
-        return repeats === maxRepeats ? { status: "repeating" } : undefined;
-      }
+        return callTools(reply);
       case "end_turn":
       case "stop_sequence":
       case "pause_turn":
@@ -171,10 +174,11 @@ export async function runAgent(
   };
 
   const runLoop = async (): Promise<AgentResult> => {
-    for (let turn = 0; turn < maxTurns; turn += 1) {
+    for (let turn = first; turn < maxTurns; turn += 1) {
       const evidence = { turns: turn + 1, usage, transcript };
+      const isOpen = open && turn === first;
       try {
-        const ending = await step(`turn[${turn}]`, takeTurn);
+        const ending = await step(`turn[${turn}]`, isOpen ? () => callTools(open) : takeTurn);
         if (ending) return { ...ending, ...evidence };
       } catch (error) {
         if (!(error instanceof BudgetError) || turn === 0) throw error;
@@ -186,35 +190,10 @@ export async function runAgent(
   return runPattern("agent", runLoop, signal);
 }
 
-/** The turn goes back as it came, thinking too; but the API refuses what it gives itself now and then:
- * an empty text, and thinking with nothing after it. */
-function remember(transcript: MessageParam[], { content }: Message): void {
-  const kept = content.filter((block) => block.type !== "text" || block.text.trim() !== "");
-  const last = kept.findLastIndex(({ type }) => !type.endsWith("thinking"));
-  if (last >= 0) transcript.push({ role: "assistant", content: kept.slice(0, last + 1) });
-}
-
 function textOf({ content }: Message): string {
   return content.map((block) => (block.type === "text" ? block.text : "")).join("");
 }
 
 function unusable(message: string, reply: Message): LlmOutputError {
   return new LlmOutputError(message, { text: textOf(reply), stopReason: reply.stop_reason });
-}
-
-function noUsage() {
-  return {
-    input_tokens: 0,
-    output_tokens: 0,
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
-  };
-}
-
-function addUsage(total: ReturnType<typeof noUsage>, usage: Usage): void {
-  // Whatever the types say, a server may leave them out.
-  total.input_tokens += usage.input_tokens ?? 0;
-  total.output_tokens += usage.output_tokens ?? 0;
-  total.cache_creation_input_tokens += usage.cache_creation_input_tokens ?? 0;
-  total.cache_read_input_tokens += usage.cache_read_input_tokens ?? 0;
 }

@@ -6,8 +6,8 @@
  *     a reply that can't be used  LlmOutputError          with path, stop reason and text
  *
  * Two more end a run and pass through every pattern: the caller's abort, which is always a rejection
- * with the signal's reason; and a `HaltError`, a call that was never made, because the budget ended or
- * a recording doesn't match.
+ * with the signal's reason; and a `HaltError`, a call that was never made, because the budget ended,
+ * a recording doesn't match, or an answer is waited for.
  */
 import { inspect } from "node:util";
 import { currentPath } from "./step.ts";
@@ -54,6 +54,11 @@ export class HaltError extends Error {
 /** The budget has no room for this call. Patterns return what they have, with status `budget`. */
 export class BudgetError extends HaltError {
   override readonly name: string = "BudgetError";
+}
+
+/** A tool's call waits for an answer that comes later. An agent's run ends with status `suspended`. */
+export class SuspendError extends HaltError {
+  override readonly name: string = "SuspendError";
 }
 
 /** The recording doesn't hold this call, or holds another one in its place. */

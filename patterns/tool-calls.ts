@@ -8,7 +8,8 @@
  * The API wants exactly one result for each call, whatever became of it. So a call to a tool that
  * doesn't exist, with an input that doesn't fit, or that throws gets a result too, whose text teaches
  * the model what does exist. Only three things end the run instead: the caller's abort, a call to a
- * model that was not made (a budget, a recording), and two calls under one id.
+ * model that was not made (a budget, a recording), and two calls under one id. A call that waits for an
+ * answer from outside is suspended: it has no result yet, and the others keep theirs.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, door/
  */
@@ -22,15 +23,17 @@ import type {
 } from "@anthropic-ai/sdk/resources/messages";
 import type { ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { checkText, HaltError, LlmOutputError } from "./errors.ts";
+import { checkText, HaltError, LlmOutputError, SuspendError } from "./errors.ts";
 import type { LlmParams } from "./llm-call.ts";
 import { step } from "./step.ts";
 import { type Tool, ToolError } from "./tool.ts";
 
-/** Runs a turn's calls; the results come in the order of the calls. */
+/** Runs a turn's calls; the results come in the order of the calls. A call that was suspended has
+ * none, and one that is among `done` isn't run again. */
 export type RunTools = (
   calls: readonly ToolUseBlock[],
   signal: AbortSignal | undefined,
+  done?: readonly ToolResultBlockParam[],
 ) => Promise<ToolResultBlockParam[]>;
 
 /** The tool calls in a turn. */
@@ -68,7 +71,7 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
     known.set(name, { tool, validate: compile(tool) });
   }
 
-  const run = async ({ name, input }: ToolUseBlock, signal: AbortSignal | undefined) => {
+  const run = async ({ id, name, input }: ToolUseBlock, signal: AbortSignal | undefined) => {
     const found = known.get(name);
     if (!found) {
       const names = [...known.keys()].join(", ") || "none";
@@ -77,7 +80,7 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
     const { tool, validate } = found;
     if (!validate(input)) throw new ToolError(faultOf(tool, validate));
     // A copy, since the call itself goes back to the model, and must go back unchanged.
-    return tool.run(structuredClone(input), { signal });
+    return tool.run(structuredClone(input), { callId: id, signal });
   };
 
   const resultOf = async (call: ToolUseBlock, index: number, signal: AbortSignal | undefined) => {
@@ -87,12 +90,13 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
       return { ...result, content: capped(output, maxChars) };
     } catch (error) {
       signal?.throwIfAborted();
+      if (error instanceof SuspendError) return undefined;
       if (error instanceof HaltError) throw error;
       return { ...result, content: capped(messageOf(error, call.name), maxChars), is_error: true };
     }
   };
 
-  return async (calls, signal) => {
+  return async (calls, signal, done = []) => {
     const ids = new Set(calls.map(({ id }) => id));
     if (ids.size < calls.length) {
       throw new LlmOutputError("Two tool calls of one turn have the same id", {
@@ -100,11 +104,13 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
       });
     }
     const results = await Promise.allSettled(
-      calls.map((call, index) => resultOf(call, index, signal)),
+      calls.map((call, index) => {
+        return done.find((known) => known.tool_use_id === call.id) ?? resultOf(call, index, signal);
+      }),
     );
-    return results.map((result) => {
+    return results.flatMap((result) => {
       if (result.status === "rejected") throw result.reason;
-      return result.value;
+      return result.value ?? [];
     });
   };
 }

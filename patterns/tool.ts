@@ -19,6 +19,8 @@ export type InputSchema = {
 
 /** What a tool gets beside its input. */
 export interface ToolContext {
+  /** The id of the model's call. A run that goes on after a break has the same one. */
+  readonly callId: string;
   readonly signal: AbortSignal | undefined;
 }
 

@@ -4,8 +4,19 @@ import { BadRequestError } from "@anthropic-ai/sdk";
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
 import { expect, expectTypeOf, test } from "vitest";
-import { type AgentOptions, type AgentResult, runAgent } from "../patterns/agent.ts";
-import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
+import {
+  type AgentOptions,
+  type AgentResult,
+  runAgent,
+  type SuspendedRun,
+} from "../patterns/agent.ts";
+import {
+  BudgetError,
+  HaltError,
+  LlmOutputError,
+  RecordingError,
+  SuspendError,
+} from "../patterns/errors.ts";
 import { createBudget } from "../patterns/layers/budget.ts";
 import { createLlm } from "../patterns/llm-call.ts";
 import { currentPath, observe, type RunEvent } from "../patterns/step.ts";
@@ -595,6 +606,152 @@ test.each([new HaltError("No call"), new RecordingError("Not recorded")])(
   },
 );
 
+// Suspended
+
+/** A tool that waits for answers from outside, and how often it ran after them. */
+function waiting() {
+  const answers = new Map<string, string>();
+  const runs: string[] = [];
+  const tool = defineTool({
+    ...toolThat(() => "", "ask"),
+    run: (_, { callId }) => {
+      const answer = answers.get(callId);
+      if (answer === undefined) throw new SuspendError("Waits for an answer");
+      runs.push(callId);
+      return answer;
+    },
+  });
+  return { answers, runs, tool };
+}
+
+/** As it comes back from wherever it was kept. */
+const kept = (result: AgentResult): SuspendedRun => JSON.parse(JSON.stringify(result));
+
+test("is suspended in the middle of a turn, and goes on from there when the answer is in", async () => {
+  let adds = 0;
+  const counted = { ...add, run: () => String(++adds) };
+  const { tool, answers, runs } = waiting();
+  const tools = [counted, tool];
+  const ask = (id: string) => use(id, "ask");
+  const calls = [think("hm"), text("Let me ask."), ask("t2"), addCall("t3"), ask("t4"), ask("t5")];
+  const script = [turn("tool_use", addCall("t1")), turn("tool_use", ...calls), done];
+  const { api, result } = start(script, { tools });
+  const suspended = await result;
+  expect(suspended).toMatchObject({
+    status: "suspended",
+    turns: 2,
+    results: [{ tool_use_id: "t3", content: "2" }],
+    usage: { input_tokens: 24 },
+  });
+  expect(suspended.transcript.at(-1)).toEqual({ role: "assistant", content: calls });
+
+  // One answer of three: it waits on, and what has a result isn't run again.
+  answers.set("t4", "four");
+  const still = await runAgent(kept(suspended), { tools, llm: api.llm });
+  expect(still).toMatchObject({
+    status: "suspended",
+    turns: 2,
+    results: [{ tool_use_id: "t3" }, { tool_use_id: "t4", content: "four" }],
+  });
+  expect(still.transcript).toEqual(suspended.transcript);
+  expect(api.sent).toHaveLength(2);
+
+  answers.set("t2", "two").set("t5", "five");
+  const ended = await runAgent(kept(still), { tools, llm: api.llm });
+  expect(ended).toMatchObject({ status: "answered", turns: 3, usage: { input_tokens: 36 } });
+  expect([adds, runs]).toEqual([2, ["t4", "t2", "t5"]]);
+  expect(lastResults(api)).toEqual(
+    [
+      ["t2", "two"],
+      ["t3", "2"],
+      ["t4", "four"],
+      ["t5", "five"],
+    ].map(([tool_use_id, content]) => ({ type: "tool_result", tool_use_id, content })),
+  );
+  expect(api.refusals).toEqual([]);
+  expectSamePrefixes(api);
+});
+
+test("a run that was suspended has the same paths, requests and limits as one that wasn't", async () => {
+  const script = [
+    turn("tool_use", addCall("t1")),
+    turn("tool_use", use("t2", "ask"), addCall("t3")),
+    turn("tool_use", addCall("t4", 5)),
+    done,
+  ];
+  const pathsOf = async (run: () => Promise<AgentResult>) => {
+    const paths = new Set<string>();
+    const result = await observe((event) => paths.add(event.path), run);
+    return { result, paths: [...paths] };
+  };
+  const { tool, answers } = waiting();
+  const tools = [add, tool];
+  const broken = strictApi(script);
+  const llm = broken.llm;
+  const before = await pathsOf(() => runAgent("1 + 2?", { tools, llm }));
+  answers.set("t2", "two");
+  const options = { tools, llm, maxTurns: 3 };
+  const short = await runAgent(kept(before.result), { ...options, llm: strictApi([done]).llm });
+  expect(short).toMatchObject({ status: "answered", turns: 3 });
+  const capped = await runAgent(kept(before.result), { ...options, maxTurns: 2 });
+  expect(capped).toMatchObject({ status: "max_turns", turns: 2 });
+  const after = await pathsOf(() => runAgent(kept(before.result), { tools, llm }));
+  const whole = strictApi(script);
+  const unbroken = await pathsOf(() => runAgent("1 + 2?", { tools, llm: whole.llm }));
+  expect(after.result).toEqual(unbroken.result);
+  expect(broken.sent).toEqual(whole.sent);
+  expect(new Set([...before.paths, ...after.paths])).toEqual(new Set(unbroken.paths));
+  expect(after.paths.slice(0, 4)).toEqual([
+    "agent",
+    "agent/turn[1]",
+    "agent/turn[1]/tool[0]",
+    "agent/turn[2]",
+  ]);
+});
+
+test("a budget that ends beside a call that waits ends the run", async () => {
+  const { tool } = waiting();
+  const broke = toolThat(() => {
+    throw new BudgetError("No money");
+  });
+  const script = [
+    turn("tool_use", addCall("t1")),
+    turn("tool_use", use("t2", "ask"), use("t3", "go")),
+  ];
+  const { result } = start(script, { tools: [add, tool, broke] });
+  expect(await result).toMatchObject({ status: "budget", turns: 1 });
+});
+
+test("a suspended run that isn't as it was is refused before any call", async () => {
+  const { tool } = waiting();
+  const { result } = start([turn("tool_use", use("t1", "ask"), addCall("t2"))], {
+    tools: [add, tool],
+  });
+  const good = kept(await result);
+  const call = { type: "tool_result", tool_use_id: "t1", content: "" } as const;
+  for (const bad of [
+    { ...good, status: "answered" },
+    { ...good, turns: 0 },
+    { ...good, turns: undefined },
+    { ...good, transcript: good.transcript.slice(0, -1) },
+    { ...good, transcript: [] },
+    { ...good, transcript: undefined },
+    { ...good, results: undefined },
+    { ...good, results: [...good.results, call] },
+  ]) {
+    const api = strictApi([done]);
+    // What JSON from elsewhere can be.
+    const run = runAgent(bad as SuspendedRun, { tools: [add, tool], llm: api.llm });
+    const error = await rejection(run);
+    expect(error).toBeInstanceOf(TypeError);
+    expect(String(error)).toContain("no suspended run");
+    expect(api.sent).toEqual([]);
+  }
+  const { turns } = good;
+  const short = runAgent({ ...good, turns: turns + 1 }, { tools: [], maxTurns: 1 });
+  expect(await rejection(short)).toBeInstanceOf(RangeError);
+});
+
 test("passes on the transport's errors", async () => {
   const error = new Error("down");
   const llm = async () => {
@@ -747,7 +904,7 @@ test("types a result by its status", async () => {
   expectTypeOf(result).toEqualTypeOf<AgentResult>();
   expectTypeOf(result.transcript).toEqualTypeOf<readonly MessageParam[]>();
   expectTypeOf(result.status).toEqualTypeOf<
-    | ("answered" | "max_turns" | "repeating" | "budget")
+    | ("answered" | "max_turns" | "repeating" | "budget" | "suspended")
     | ("refusal" | "max_tokens" | "model_context_window_exceeded")
   >();
   if (result.status === "answered") expectTypeOf(result.answer).toEqualTypeOf<string>();

@@ -112,7 +112,7 @@ test.skipIf(!hasGit)("leaves out exactly what git ignores", async () => {
     fc.asyncProperty(lines, lines, async (top, inner) => {
       await writeFile(join(root, ".gitignore"), top.join("\n"));
       await writeFile(join(root, "src/.gitignore"), inner.join("\n"));
-      const listed = await listFiles.run({ glob: "**" }, { signal: undefined });
+      const listed = await listFiles.run({ glob: "**" }, { callId: "c1", signal: undefined });
       const files = [...listed.matchAll(/^(.*) \d+ bytes$/gm)].map(([, path]) => path);
       const others = git("ls-files", "-z", "--others", "--exclude-standard").split("\0");
       expect(files.toSorted()).toEqual(others.filter(Boolean).toSorted());

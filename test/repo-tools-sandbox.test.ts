@@ -27,7 +27,7 @@ function toolsFor(root: string, deny: readonly string[] = []) {
   const tools = createRepoTools(root, { deny });
   const call = async (name: Name, input: object) => {
     const tool = tools.find((tool) => tool.name === name);
-    return tool?.run(input, { signal: undefined }) ?? "no such tool";
+    return tool?.run(input, { callId: "c1", signal: undefined }) ?? "no such tool";
   };
   const refused = async (name: Name, input: object) => {
     const error = await call(name, input).catch((error: unknown) => error);

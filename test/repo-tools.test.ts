@@ -21,7 +21,7 @@ async function makeRepo(files: Files = {}) {
   await Promise.all(written);
   const [listFiles, readFile, search] = createRepoTools(root);
   const asked = (tool: Tool) => async (input: object, signal?: AbortSignal) =>
-    tool.run(input, { signal });
+    tool.run(input, { callId: "c1", signal });
   return { root, list: asked(listFiles), read: asked(readFile), search: asked(search) };
 }
 
@@ -59,7 +59,7 @@ test("types what a tool's run is given", () => {
     // @ts-expect-error There is no m.
     run: ({ n, m }) => String(2 * n + (m ?? 0)),
   });
-  expect(tool.run({ n: 4 }, { signal: undefined })).toBe("8");
+  expect(tool.run({ n: 4 }, { callId: "c1", signal: undefined })).toBe("8");
 });
 
 // read_file

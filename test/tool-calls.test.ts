@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { ToolUseBlock } from "@anthropic-ai/sdk/resources/messages";
 import { expect, expectTypeOf, test } from "vitest";
-import { BudgetError, HaltError, LlmOutputError } from "../patterns/errors.ts";
+import { BudgetError, HaltError, LlmOutputError, SuspendError } from "../patterns/errors.ts";
 import { currentPath, step } from "../patterns/step.ts";
 import { defineTool, type InputSchema, type Tool, ToolError } from "../patterns/tool.ts";
 import { checkToolChoice, definitionsOf, prepareTools, toolCalls } from "../patterns/tool-calls.ts";
@@ -241,19 +241,24 @@ test("never gives half a character", async () => {
   expect((await resultOf(toolThat(() => "😀")))?.content).toBe("😀");
 });
 
-test("gives a tool the run's signal, and a path of its own", async () => {
+test("gives a tool the run's signal, the call's id, and a path of its own", async () => {
   const { signal } = new AbortController();
   const seen: unknown[] = [];
   const tool: Tool = {
     ...toolThat(() => ""),
     run: (_, context) => {
-      seen.push(currentPath(), context.signal);
+      seen.push(currentPath(), context);
       return "ok";
     },
   };
   const calls = callsOf(["t1", "go"], ["t2", "go"]);
   await step("agent", () => prepareTools([tool], 1000)(calls, signal));
-  expect(seen).toEqual(["agent/tool[0]", signal, "agent/tool[1]", signal]);
+  expect(seen).toEqual([
+    "agent/tool[0]",
+    { callId: "t1", signal },
+    "agent/tool[1]",
+    { callId: "t2", signal },
+  ]);
 });
 
 test("rejects with the signal's reason once every call has ended", async () => {
@@ -298,6 +303,22 @@ test.each([new HaltError("No call"), new BudgetError("No money")])(
     expect(await rejection(prepareTools([add, tool], 1000)(calls, undefined))).toBe(error);
   },
 );
+
+test("a call that waits has no result; the others keep theirs, and aren't run again", async () => {
+  let runs = 0;
+  const waits = toolThat(() => {
+    throw new SuspendError("Waits");
+  }, "waits");
+  const counts = toolThat(() => String(++runs));
+  const calls = callsOf(["t1", "go"], ["t2", "waits"], ["t3", "go"], ["t4", "no"]);
+  const runTools = prepareTools([counts, waits], 1000);
+  const results = await runTools(calls, undefined);
+  expect(results.map(({ tool_use_id }) => tool_use_id)).toEqual(["t1", "t3", "t4"]);
+  const answered = prepareTools([counts, toolThat(() => "now", "waits")], 1000);
+  const all = await answered(calls, undefined, results);
+  expect(all.map(({ content }) => content)).toEqual(["1", "now", "2", results[2]?.content]);
+  expect(runs).toBe(2);
+});
 
 test("runs nothing when two calls have the same id", async () => {
   let ran = false;

@@ -71,7 +71,7 @@ async function measure(): Promise<readonly Figure[]> {
 async function times(tool: Tool, input: object): Promise<readonly number[]> {
   const runs: number[] = [];
   for (let run = 0; run < RUNS; run += 1) {
-    runs.push(await timed(async () => tool.run(input, { signal: undefined })));
+    runs.push(await timed(async () => tool.run(input, { callId: "c1", signal: undefined })));
   }
   return runs;
 }
