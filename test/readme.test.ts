@@ -161,6 +161,54 @@ test("agent.ts: it asks for an owner, is told who there is, and answers", async 
   ]);
 });
 
+test("mail.ts: sends what a person said yes to, and nothing to an address nobody has", async () => {
+  vi.resetModules();
+  const { answerMail } = await import("./examples/mail.ts");
+  const mail = (id: string, to: string) => {
+    return { type: "tool_use", id, name: "send_mail", input: { to, text: "See you at nine." } };
+  };
+  const calls = [mail("a", "ada@example.org"), mail("b", "eve@example.org")];
+  const server = await serve(
+    reply([...calls, mail("c", "bob@example.org")], { stop_reason: "tool_use" }),
+    reply("Ada knows."),
+  );
+  const sent: string[] = [];
+  const sendMail = {
+    name: "send_mail",
+    description: "Sends a mail.",
+    input_schema: {
+      type: "object" as const,
+      properties: { to: { type: "string" }, text: { type: "string" } },
+      required: ["to", "text"],
+      additionalProperties: false as const,
+    },
+    run: ({ to }: { to: string }) => `Sent, as number ${sent.push(to)}.`,
+  };
+  const contacts = new Map([
+    ["ada@example.org", "Ada"],
+    ["bob@example.org", "Bob"],
+  ]);
+  const asked: string[] = [];
+  const ask = ({ call, effect }: { call: string; effect: string }) => {
+    asked.push(effect);
+    return call.includes("ada") ? "yes" : "no";
+  };
+  expect(await answerMail("When?", sendMail, contacts, ask)).toBe("Ada knows.");
+  expect(asked).toEqual([
+    "Sends Ada a mail of 4 words, at once and for good.",
+    "Sends Bob a mail of 4 words, at once and for good.",
+  ]);
+  expect(sent).toEqual(["ada@example.org"]);
+  expect(server.requests[1]?.body.messages.at(-1)?.content).toMatchObject([
+    { tool_use_id: "a", content: "Sent, as number 1." },
+    {
+      tool_use_id: "b",
+      content: "Nobody has the address 'eve@example.org'. Answer the sender alone.",
+    },
+    { tool_use_id: "c", content: expect.stringContaining("the person who was asked said 'no'") },
+  ]);
+});
+
 const graded = (evaluation: string, score: number) =>
   `<feedback>Shorter.</feedback><evaluation>${evaluation}</evaluation><score>${score}</score>`;
 

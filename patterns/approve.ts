@@ -1,0 +1,210 @@
+/**
+ * A tool that writes, sends or pays runs only after a person has said `yes`.
+ *
+ *     call ─► copy ─► preview ─► ask ─┬─ "yes" ──► the same preview?
+ *                        │            │               ├─ yes ─► run
+ *                        │ can't be   │ all else      │ no
+ *                        └────────────┴───────────────┴─► ToolError
+ *
+ * Use when a tool changes what can't be changed back. A tool that only looks needs no gate.
+ *
+ * Costs no call. The person is shown the exact call and its effect in words, and only once it has been
+ * checked against the world. What was shown is frozen, and that is what runs: once for each call id, and
+ * one call after the other, whatever a turn asks for at once. Whatever isn't `yes` declines: another
+ * word, the end of input, an error, no answer in time. The model is told so, and what to do instead.
+ *
+ * Where the answer takes longer than a process lives, `ask` throws a `SuspendError`: `runAgent` then ends
+ * with status `suspended`, and a later process goes on from its result, and asks again.
+ *
+ * Copy along: errors.ts, repo-tools/text.ts, step.ts, tool.ts
+ */
+import { checkCount, checkFunction, checkText, HaltError } from "./errors.ts";
+import { quoted, visible } from "./repo-tools/text.ts";
+import { step } from "./step.ts";
+import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
+
+/** What a person is asked. Nothing in it that can't be seen: `<U+202E>` where there was such a thing. */
+export interface ApprovalRequest {
+  /** The id of the model's call. */
+  readonly callId: string;
+  /** The exact call, such as `refund({ "order": "17", "cents": 950 })`. */
+  readonly call: string;
+  /** What it does, in words. */
+  readonly effect: string;
+}
+
+/**
+ * Asks a person, and gives what they said, or `undefined` where nobody did. The signal fires when the
+ * run is cancelled or the time is up. Throws a `SuspendError` where the answer comes later.
+ */
+export type Ask = (
+  request: ApprovalRequest,
+  context: { readonly signal: AbortSignal },
+) => string | undefined | Promise<string | undefined>;
+
+/** How a person is asked. */
+export interface ApprovalOptions {
+  readonly ask: Ask;
+  /** How long they have for each answer, in milliseconds. Default 600,000: ten minutes. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** What is to be known of a tool before anybody is asked. */
+export interface ApprovedTool<Input> {
+  /**
+   * Says in words what the call would do, now, or throws a `ToolError` where it can't be done. It's asked
+   * again after the yes: if it says something else by then, the call doesn't run.
+   */
+  readonly preview: (input: Input, context: ToolContext) => string | Promise<string>;
+  /** The result of a call that an earlier process ran, or `undefined`. It's given to the model again. */
+  readonly done?: (callId: string) => string | undefined | Promise<string | undefined>;
+}
+
+/** Puts a tool behind the gate. */
+export type Approve = <Input>(tool: Tool<Input>, about: ApprovedTool<Input>) => Tool;
+
+/** A timer that is set to more fires at once. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+/**
+ * Makes a gate: all tools behind it are asked for one after the other. Make one for each run.
+ *
+ * @throws {TypeError} `ask`, or a tool's `preview`, is no function.
+ * @throws {RangeError} `timeoutMs` isn't from 1 to 2,147,483,647.
+ *
+ * @example
+ * const approve = createApproval({ ask: askOnTerminal(process.stdin, process.stderr) });
+ * const remove = approve(removeFile, { preview: ({ path }) => `Deletes ${path} for good.` });
+ * const result = await runAgent("Clean up", { tools: [listFiles, remove] });
+ */
+export function createApproval({ ask, timeoutMs = 600_000 }: ApprovalOptions): Approve {
+  checkFunction("ask", ask);
+  checkCount("timeoutMs", timeoutMs, 1, MAX_TIMER_MS);
+  /** The calls that are decided, or being decided. */
+  const taken = new Set<string>();
+  let last: Promise<unknown> = Promise.resolve();
+
+  return <Input>(tool: Tool<Input>, { preview, done }: ApprovedTool<Input>) => {
+    checkFunction("preview", preview);
+
+    const run = async (input: Input, context: ToolContext) => {
+      const { callId, signal } = context;
+      let request: ApprovalRequest;
+      let objection: string | undefined;
+      try {
+        signal?.throwIfAborted();
+        const earlier = await done?.(callId);
+        if (earlier !== undefined) return earlier;
+        const call = visible(`${tool.name}(${spaced(input)})`);
+        const effect = visible(await preview(input, context));
+        request = Object.freeze({ callId, call, effect });
+        objection = await objectionTo(request, ask, timeoutMs, signal);
+      } catch (error) {
+        // Nobody has decided anything, so it may be asked for again.
+        taken.delete(callId);
+        throw error;
+      }
+      if (objection !== undefined) throw declined(request, objection);
+      const now = visible(await preview(input, context));
+      if (now !== request.effect) throw outdated(request, now);
+      return runApproved(() => tool.run(input, context), request);
+    };
+
+    return defineTool<Input>({
+      ...tool,
+      run: async (given, context) => {
+        checkText("callId", context.callId);
+        if (taken.has(context.callId)) throw decidedAlready(context.callId);
+        // Now, before anybody else can change it.
+        const input = snapshot(given);
+        taken.add(context.callId);
+        const mine = last.then(() => run(input, context));
+        last = mine.catch(() => {});
+        return mine;
+      },
+    });
+  };
+}
+
+/** Whether it is the word, blanks and the line's end around it apart. */
+export function isYes(answer: unknown): boolean {
+  return typeof answer === "string" && answer.trim() === "yes";
+}
+
+/** Why a call must not run, or `undefined` for a yes. */
+async function objectionTo(
+  request: ApprovalRequest,
+  ask: Ask,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
+  const late = new AbortController();
+  const either = AbortSignal.any(signal ? [signal, late.signal] : [late.signal]);
+  const cut = new Promise<never>((_, reject) => {
+    either.addEventListener("abort", () => reject(either.reason), { once: true });
+  });
+  const tooLate = new Error(`nobody answered within ${timeoutMs / 1000} s`);
+  // A timer that keeps the process alive: else it could end without a word, the run with it.
+  const timer = setTimeout(() => late.abort(tooLate), timeoutMs);
+  try {
+    const asked = async () => ask(request, { signal: either });
+    const said = await step("ask", () => Promise.race([asked(), cut]), signal);
+    if (isYes(said)) return undefined;
+    return said?.trim()
+      ? `the person who was asked said ${quoted(said.trim())}`
+      : "nobody answered";
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof HaltError) throw error;
+    return error === tooLate ? tooLate.message : `nobody could be asked (${messageOf(error)})`;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function runApproved(
+  run: () => string | Promise<string>,
+  { call }: ApprovalRequest,
+): Promise<string> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof ToolError || error instanceof HaltError) throw error;
+    throw new ToolError(
+      `${call} was approved and then failed: ${messageOf(error)}. Whether it took effect isn't known. Don't call it again, with whatever input: go on without it, and say in your answer that a person must look whether it was done.`,
+      { cause: error },
+    );
+  }
+}
+
+function declined({ call }: ApprovalRequest, objection: string): ToolError {
+  return new ToolError(
+    `Declined: ${call} was not run, since ${objection}. Don't call it again unless you are told to: go on without it, and say in your answer that it was not done, and why.`,
+  );
+}
+
+function outdated({ call, effect }: ApprovalRequest, now: string): ToolError {
+  return new ToolError(
+    `${call} was approved but not run, since meanwhile its effect is another. It was: ${effect} It is now: ${now} Call it again if it is still right, and it will be asked for anew.`,
+  );
+}
+
+function decidedAlready(callId: string): ToolError {
+  return new ToolError(
+    `The call ${callId} is decided already, and is decided once: see its other result. For something else, make a call of its own.`,
+  );
+}
+
+/** A copy that nothing can change. What JSON doesn't show isn't in it, so that what is shown is all. */
+function snapshot<Input>(input: Input): Input {
+  return JSON.parse(JSON.stringify(input), (_, value) => Object.freeze(value));
+}
+
+/** JSON on one line, with blanks between its parts; a line's end inside of a text is `\\n` there. */
+function spaced(input: unknown): string {
+  return JSON.stringify(input, null, 1).replace(/\n\s*/g, " ");
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
