@@ -5,6 +5,7 @@
  *   npm start route                      replays one
  *   npm run live route "my own ticket"   calls the API
  *   npm run record route                 calls the API and records
+ *   npm start failures                   the failure lab, which has its own command line
  *
  * Flags go behind `--`, as npm keeps those before it for itself: `npm start route -- --json`.
  */
@@ -27,6 +28,9 @@ const JOBS: ReadonlyMap<string, LoadJob> = new Map(
   }),
 );
 
+/** No pattern, and replays nothing: it has a command line of its own. */
+const LAB = "failures";
+
 const FLAGS = {
   json: { type: "boolean" },
   pace: { type: "string" },
@@ -40,6 +44,8 @@ const FLAGS = {
 const HELP = `npm start [pattern]                    replay all recordings, or one; needs no key
 npm run live <pattern> ["your input"]  call the API
 npm run record [pattern]               call the API and record; goes on where a broken recording ended
+
+npm start failures [failure]           watch the ways in which agents fail, and what catches each
 
 Patterns: ${[...JOBS.keys()].join(", ")}
 
@@ -58,6 +64,12 @@ export async function main(
   env: NodeJS.ProcessEnv,
   output: Output = process,
 ): Promise<number> {
+  const lab = labCommand(argv);
+  if (lab) {
+    // Loaded when it's asked for, so that no pattern waits for it.
+    const { main } = await import("./failures-cli.ts");
+    return main(lab, env, output);
+  }
   try {
     const { mode, jobs, input, flags } = readCommand(argv, env);
     if (flags.help) {
@@ -71,6 +83,12 @@ export async function main(
     output.stderr.write(`${error.message}\n`);
     return 2;
   }
+}
+
+/** What the failure lab is asked for, if it is. */
+function labCommand([mode, ...args]: readonly string[]): readonly string[] | undefined {
+  const at = args.findIndex((arg) => !arg.startsWith("-"));
+  return mode === "replay" && args[at] === LAB ? args.toSpliced(at, 1) : undefined;
 }
 
 function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
@@ -87,6 +105,10 @@ function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
     throw new UsageError(`One input at a time: put it in quotes, and flags behind --`);
   if (name === undefined && mode === "live" && !flags.help) {
     throw new UsageError(`Which pattern? npm run live <pattern> ["your input"]; ${LIST}`);
+  }
+  if (name === LAB) {
+    const why = "The failure lab has a command of its own, and asks no model";
+    throw new UsageError(`${why}: npm start failures`);
   }
   const job = name === undefined ? undefined : JOBS.get(name);
   if (name !== undefined && !job) throw new UsageError(`There is no pattern "${name}"; ${LIST}`);

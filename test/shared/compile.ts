@@ -17,10 +17,11 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), "compiled-"));
-  // The recordings are found from where the script is.
+  // The recordings, and the lines of code that are shown, are found from where the script is.
   const outfile = join(folder, "runners/shared/start.mjs");
   await mkdir(join(folder, "runners"));
   await symlink(join(ROOT, "runners/recordings"), join(folder, "runners/recordings"));
+  await symlink(join(ROOT, "patterns"), join(folder, "patterns"));
   await build({
     absWorkingDir: ROOT,
     entryPoints: ["runners/shared/start.ts"],
