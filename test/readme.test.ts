@@ -55,6 +55,9 @@ test("what is shown is put in anew, whatever stood there", CHILD, async () => {
 old
 \`\`\`
 <!-- output: npm start nothing -->
+<!-- table: npm start failures too-much -- --table -->
+
+| old |
 [fold.ts](patterns/fold.ts) | 9999 |
 `;
   const source = await readFile(join(ROOT, "patterns/fold.ts"), "utf8");
@@ -62,6 +65,9 @@ old
   const filled = await fillIn(old);
   expect(filled).toContain(`\`\`\`sh\n${ignored}\n\`\`\``);
   expect(filled).toContain(`| ${linesOfCode(source)} |`);
+  expect(filled).toMatch(
+    / -->\n\n\| failure .*\n\|-.*\n\| \[a tool that returns too much\].*\n\[fold/,
+  );
 });
 
 test("counts lines that are neither blank nor comment", () => {

@@ -21,6 +21,9 @@ export async function fillIn(text: string): Promise<string> {
   filled = await replaceEach(filled, OUTPUT, async ([, command = ""]) => {
     return `<!-- output: ${command} -->\n\`\`\`\n${await outputOf(command)}\n\`\`\``;
   });
+  filled = await replaceEach(filled, TABLE, async ([, command = ""]) => {
+    return `<!-- table: ${command} -->\n\n${await outputOf(command)}\n`;
+  });
   return replaceEach(filled, ROW, async ([, link = "", file = ""]) => {
     return `${link} | ${linesOfCode(await readFile(new URL(file, ROOT), "utf8"))} |`;
   });
@@ -28,6 +31,8 @@ export async function fillIn(text: string): Promise<string> {
 
 const FILE = /<!-- file: (\S+) -->\n```(\w*)\n[\s\S]*?```/g;
 const OUTPUT = /<!-- output: (.+?) -->\n```\n[\s\S]*?```/g;
+/** What a command prints is Markdown itself. */
+const TABLE = /<!-- table: (.+?) -->\n\n(?:\|.*\n)*/g;
 /** A row of the table: the link to a module, and its number of lines. */
 const ROW = /(\[\w+\.ts\]\((patterns\/\w+\.ts)\)) \| \d+ \|/g;
 
@@ -39,8 +44,9 @@ export function linesOfCode(source: string): number {
 /** What an npm command prints into a pipe. */
 async function outputOf(command: string): Promise<string> {
   const { scripts } = JSON.parse(await readFile(new URL("package.json", ROOT), "utf8"));
-  const [, script = "", args = ""] = /^npm (?:run )?(\w+) ?(?:-- )?(.*)$/.exec(command) ?? [];
-  const [, ...node] = `${scripts[script]} ${args}`.trim().split(" ");
+  const [, script = "", args = ""] = /^npm (?:run )?(\w+) ?(.*)$/.exec(command) ?? [];
+  // npm takes the -- for itself.
+  const [, ...node] = `${scripts[script]} ${args.replace("-- ", "")}`.trim().split(" ");
   const cwd = fileURLToPath(ROOT);
   const { stdout } = await promisify(execFile)(process.execPath, node, { cwd });
   return stdout.trimEnd();
