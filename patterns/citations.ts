@@ -15,7 +15,7 @@
  *
  * In Anthropic's "Building effective agents": evaluator-optimizer, here around an agent.
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, refine.ts, step.ts, tool.ts, xml.ts,
- * citations/, door/, repo-tools/filter.ts, repo-tools/glob.ts, repo-tools/missing.ts,
+ * citations/, door/, repo-tools/deny.ts, repo-tools/filter.ts, repo-tools/glob.ts, repo-tools/missing.ts,
  * repo-tools/path.ts, repo-tools/pause.ts, repo-tools/read-file.ts, repo-tools/sandbox.ts,
  * repo-tools/secrets.ts, repo-tools/text.ts
  */

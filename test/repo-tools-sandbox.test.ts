@@ -51,6 +51,21 @@ async function makeRepo(files: Readonly<Record<string, string>> = {}) {
 }
 
 const SECRETS = [
+  ".cargo/credentials",
+  ".gem/credentials",
+  "server.key.bak",
+  "server.pem~",
+  "key.pem.old",
+  ".npmrc.bak",
+  ".npmrc~",
+  ".git-credentials.bak",
+  "#.env#",
+  "prod.env.local",
+  "prod.tfvars",
+  "AuthKey.p8",
+  ".my.cnf",
+  ".s3cfg",
+  "kubeconfig",
   ".env",
   ".env.local",
   ".env.production",
@@ -136,6 +151,15 @@ test.for([
   [["*.csv"], "src/customers/a.csv"],
   [["./src/customers"], "src/customers/a.csv"],
   [["*.xls", "*.{csv,tsv}"], "a.tsv"],
+  [["customers//"], "customers/a.csv"],
+  [["//customers"], "customers/a.csv"],
+  [["customers/."], "customers/a.csv"],
+  [["./customers/./"], "customers/a.csv"],
+  [[" customers/ \n"], "customers/a.csv"],
+  [["*.csv"], "Data.CSV"],
+  [["Customers"], "customers/a.csv"],
+  [["caf\u00e9/"], "cafe\u0301/a.csv"],
+  [["[a-c]*.CSV"], "b.csv"],
 ] as const)("no tool shows what is denied: %j", async ([deny, path]) => {
   const { root } = await makeRepo({ [`repo/${path}`]: HIDDEN });
   await symlink(path, join(root, "link"));
@@ -148,14 +172,27 @@ test.for([
   expect(await call("read_file", { path: "a.txt" })).toContain("1| inside");
 });
 
-test.for(["", " ", "../x", "!*.ts"])(
+test.for(["", " ", ".", "./", "/", "../x", "a/../b", "!*.ts", "customers\\"])(
   "refuses to deny %j, which would deny nothing",
   async (glob) => {
     const { root } = await makeRepo();
     expect(() => createRepoTools(root, { deny: [glob] })).toThrow(TypeError);
-    expect(() => createRepoTools(root, { deny: [glob] })).toThrow(/^deny: Invalid glob/);
+    expect(() => createRepoTools(root, { deny: [glob] })).toThrow(/^deny: /);
   },
 );
+
+test("refuses to deny by an absolute path, or by what is no list of globs", async () => {
+  const { root } = await makeRepo({ "customers/a.csv": HIDDEN });
+  for (const glob of [root, `${root}/customers/`]) {
+    expect(() => createRepoTools(root, { deny: [glob] })).toThrow(/must be relative to the root$/);
+  }
+  for (const deny of ["customers/", [1], [undefined], {}]) {
+    // What plain JavaScript can hand over.
+    const make = () => createRepoTools(root, { deny: deny as unknown as string[] });
+    expect(make).toThrow(TypeError);
+    expect(make).toThrow(`deny must be a list of globs, got ${JSON.stringify(deny)}`);
+  }
+});
 
 test("takes a name for secret in any case, with what Windows drops, or letters that look alike", () => {
   for (const name of [".ENV", ".Env.Local", ".env...", ".git. .", "id_rſa", "．env"]) {

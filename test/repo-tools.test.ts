@@ -210,7 +210,7 @@ test("explains a folder, and a path that doesn't exist by what is nearby", async
   expect(await refusal(read({ path: "src/app.ts/x" }))).toBe(
     "'src/app.ts' is a file. Read it with read_file.",
   );
-  expect(await refusal(read({ path: "x".repeat(5_000) }))).toMatch(/^'x{300}…' doesn't exist/);
+  expect(await refusal(read({ path: "x".repeat(4_000) }))).toMatch(/^'x{300}…' doesn't exist/);
 });
 
 // S11
@@ -484,6 +484,29 @@ test("lets the event loop run while it searches", async () => {
   expect(found).toMatch(/^No match/);
   // One for each of the 8 lines, if each takes a slice. Without a pause it would be one or two in all.
   expect(turns).toBeGreaterThan(3);
+});
+
+test("lets the event loop run, and stops when it's told to, whatever a .gitignore holds", async () => {
+  const rules = Array.from({ length: 3_000 }, (_, index) => `${"*a".repeat(20)}${index}`);
+  const files = Object.fromEntries(
+    Array.from({ length: 30 }, (_, i) => [`${"a".repeat(60)}${i}b`, ""]),
+  );
+  const { search } = await makeRepo({ ".gitignore": rules.join("\n"), ...files });
+  const { found, turns } = await turnsOf(search({ pattern: "x" }));
+  expect(found).toMatch(/^No match/);
+  expect(turns).toBeGreaterThan(5);
+  const controller = new AbortController();
+  const searching = search({ pattern: "x" }, controller.signal);
+  await setImmediate();
+  controller.abort(new Error("enough"));
+  await expect(searching).rejects.toThrow("enough");
+});
+
+test("refuses a path that is longer than any", async () => {
+  const { read } = await makeRepo({ a: "" });
+  expect(await refusal(read({ path: "a/".repeat(5_000) }))).toMatch(
+    /is longer than 4096 characters, as no path is\.$/,
+  );
 });
 
 test("lets the event loop run while it looks where long lines match", async () => {

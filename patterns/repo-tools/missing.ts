@@ -26,9 +26,11 @@ export function explainMissing(
   return new ToolError(`${quoted(path)} is a link to nothing.`);
 }
 
-/** How many names a hint shows at most, and how many it looks at. */
+/** How many names a hint shows at most, how many it looks at, and how long those may be: what it may take
+ * without a pause depends on that. */
 const SHOWN = 10;
-const LOOKED_AT = 2_000;
+const LOOKED_AT = 500;
+const LONGEST = 80;
 
 function hint(wanted: string, folder: string, entries: readonly Entry[]): string {
   const distances = entries.slice(0, LOOKED_AT).map((entry) => distance(wanted, nameOf(entry)));
@@ -50,7 +52,7 @@ const marked = ({ path, kind }: Entry) => quoted(kind === "folder" ? `${path}/` 
 function distance(wanted: string, name: string): number {
   const a = wanted.toLowerCase();
   const b = name.toLowerCase();
-  if (Math.abs(a.length - b.length) > a.length / 3 || a.length > 255) return Infinity;
+  if (Math.abs(a.length - b.length) > a.length / 3 || a.length > LONGEST) return Infinity;
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];

@@ -9,12 +9,18 @@ import { quoted } from "./text.ts";
 
 const RELATIVE = "Use a path relative to the repo root, such as 'src/app.ts'.";
 
+/** How long a path may be, in characters. Linux takes 4,096 bytes. */
+const MAX_LENGTH = 4_096;
+
 /**
  * The path's parts by its text alone, without `.` and `..`.
  *
  * @throws {ToolError} It's absolute, goes up past the root, or holds what no path has.
  */
 export function partsInside(root: string, path: string): string[] {
+  if (path.length > MAX_LENGTH) {
+    throw new ToolError(`${quoted(path)} is longer than ${MAX_LENGTH} characters, as no path is.`);
+  }
   if (isAbsolute(path)) {
     const inside = relative(root, path);
     const isInside = inside !== "" && !leadsOut(inside);

@@ -20,7 +20,7 @@
 import * as fs from "node:fs";
 import { join, relative, sep } from "node:path";
 import { ToolError } from "../tool.ts";
-import { createFilter } from "./filter.ts";
+import { createDeny, type Denies } from "./deny.ts";
 import { explainMissing } from "./missing.ts";
 import { leadsOut, partsInside } from "./path.ts";
 import { isSecret } from "./secrets.ts";
@@ -30,8 +30,8 @@ import { quoted } from "./text.ts";
 export interface Sandbox {
   /** Its real path. */
   readonly root: string;
-  /** Whether no tool shows it, beside secrets. All that is in a folder counts with it. */
-  readonly denies: (entry: Entry) => boolean;
+  /** What is never shown, beside secrets. */
+  readonly denies: Denies;
   /** Where the kernel lists this process's open files. Elsewhere than on Linux there is no such folder. */
   readonly openFiles: string;
 }
@@ -79,18 +79,7 @@ export function createSandbox(root: string, options: SandboxOptions = {}): Sandb
   if (!real || !fs.statSync(real).isDirectory() || isKernels(real)) {
     throw new TypeError(`The root must be a folder of files, got ${JSON.stringify(root)}`);
   }
-  const filters = deny.map(denyFilter);
-  const denies = (entry: Entry) => filters.some((fits) => fits(entry));
-  return { root: real, denies, openFiles };
-}
-
-function denyFilter(glob: string): (entry: Entry) => boolean {
-  try {
-    return createFilter(glob);
-  } catch (error) {
-    if (!(error instanceof ToolError)) throw error;
-    throw new TypeError(`deny: ${error.message}`, { cause: error });
-  }
+  return { root: real, denies: createDeny(deny, real), openFiles };
 }
 
 /**
@@ -181,7 +170,7 @@ export function readFolder(sandbox: Sandbox, path: string): readonly Entry[] {
   const entries = found.flatMap((item): Entry[] => {
     const kind = kindOf(item);
     const path = prefix + item.name;
-    const hidden = isSecret([item.name]) || isDenied(sandbox, path.split("/"));
+    const hidden = isHidden(sandbox, path.split("/"));
     return !kind || hidden || isKernels(join(real, item.name)) ? [] : [{ path, kind }];
   });
   return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -190,16 +179,14 @@ export function readFolder(sandbox: Sandbox, path: string): readonly Entry[] {
 /** Whether it's the kernel's: no files, though they look like it (/proc/self/environ holds keys). */
 const isKernels = (real: string) => /^\/(proc|sys|dev(?!\/shm\/))(\/|$)/.test(real);
 
-function checkShown(sandbox: Sandbox, path: string, parts: readonly string[]): void {
-  const why = isSecret(parts) ? "may hold secrets" : "is on the list of what is to stay hidden";
-  if (!isSecret(parts) && !isDenied(sandbox, parts)) return;
-  throw new ToolError(`${quoted(path)} ${why}, so no tool shows it. Go on without it.`);
+function isHidden({ denies }: Sandbox, parts: readonly string[]): boolean {
+  return isSecret(parts) || denies(parts);
 }
 
-/** Whether the path is denied, or a folder that it's in. */
-function isDenied({ denies }: Sandbox, parts: readonly string[]): boolean {
-  const kind = "folder";
-  return parts.some((_, index) => denies({ path: parts.slice(0, index + 1).join("/"), kind }));
+function checkShown(sandbox: Sandbox, path: string, parts: readonly string[]): void {
+  if (!isHidden(sandbox, parts)) return;
+  const why = isSecret(parts) ? "may hold secrets" : "is on the list of what is to stay hidden";
+  throw new ToolError(`${quoted(path)} ${why}, so no tool shows it. Go on without it.`);
 }
 
 function unreachable(

@@ -12,8 +12,9 @@ import { partsOf } from "./path.ts";
 import type { Pause } from "./pause.ts";
 import { type Entry, readFolder, type Sandbox, withEntry } from "./sandbox.ts";
 
-/** The biggest .gitignore that is read, in bytes. */
+/** How much of a .gitignore is read, in bytes, and how long a line of it may be to count. */
 const MAX_RULES = 1_000_000;
+const MAX_RULE = 4_096;
 
 /** A line of a .gitignore. */
 interface Rule {
@@ -51,7 +52,7 @@ export async function* walk(
     try {
       const entries = readFolder(sandbox, entry.path);
       const rules = [...next.rules, ...(await rulesIn(sandbox, entries))];
-      const shown = entries.filter((inner) => !isIgnored(rules, inner));
+      const shown = await notIgnored(rules, entries, pause);
       open.push(...shown.reverse().map((inner) => ({ entry: inner, rules })));
     } catch (error) {
       if (!(error instanceof ToolError) || entry === folder) throw error;
@@ -71,6 +72,21 @@ async function rulesAbove(sandbox: Sandbox, folder: Entry): Promise<readonly Rul
     if (isIgnored(rules, { path, kind: "folder" })) rules = [];
   }
   return rules;
+}
+
+/** Rules may be many, and entries too. */
+async function notIgnored(
+  rules: readonly Rule[],
+  entries: readonly Entry[],
+  pause: Pause,
+): Promise<Entry[]> {
+  const shown: Entry[] = [];
+  for (const entry of entries) {
+    if (!isIgnored(rules, entry)) shown.push(entry);
+    const wait = pause();
+    if (wait) await wait;
+  }
+  return shown;
 }
 
 /** The last rule that fits decides. */
@@ -95,6 +111,7 @@ async function rulesIn(sandbox: Sandbox, entries: readonly Entry[]): Promise<rea
 }
 
 function parseRule(raw: string, depth: number): Rule | undefined {
+  if (raw.length > MAX_RULE) return undefined;
   const line = raw.replace(/\r$/, "");
   const isNegated = line.startsWith("!");
   // Spaces at the end don't count, but for one after a backslash.
