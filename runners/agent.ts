@@ -47,7 +47,7 @@ export const job = defineJob({
       signal,
     }),
   tell: (result) => {
-    const turns = `after ${result.turns} ${result.turns === 1 ? "turn" : "turns"}`;
+    const turns = counted(result.turns);
     if (result.status === "answered") return `${result.answer}\n\nanswered ${turns}`;
     return `no answer ${whyNot(result)}\n\n${result.status} ${turns}`;
   },
@@ -55,6 +55,7 @@ export const job = defineJob({
 
 /** Why there is no answer, and what to do. */
 export function whyNot(result: AgentResult): string {
+  const turns = counted(result.turns);
   switch (result.status) {
     case "max_turns":
       return `after max_turns=${result.turns}; raise --max-turns or ask a narrower question`;
@@ -64,7 +65,15 @@ export function whyNot(result: AgentResult): string {
       return `within the budget (${result.error.message})`;
     case "model_context_window_exceeded":
       return "within the context window; ask a narrower question";
+    case "max_tokens":
+      return `${turns}, since the reply was cut off at max_tokens; ask a narrower question`;
+    case "refusal":
+      return `${turns}, since the model refused${result.stopDetails?.explanation ? `: ${result.stopDetails.explanation}` : ""}`;
     default:
-      return `(${result.status}) after ${result.turns} turns`;
+      return `${turns} (${result.status})`;
   }
+}
+
+function counted(turns: number): string {
+  return `after ${turns} ${turns === 1 ? "turn" : "turns"}`;
 }

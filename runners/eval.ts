@@ -16,7 +16,7 @@ import { createRepoTools } from "../patterns/repo-tools.ts";
 import { observe } from "../patterns/step.ts";
 import type { Tool } from "../patterns/tool.ts";
 import { askAboutCode, DENY, ROOT, whyNot } from "./agent.ts";
-import { explain } from "./shared/explain.ts";
+import { explain, UsageError } from "./shared/explain.ts";
 import { openSource, type SourceSettings } from "./shared/source.ts";
 import { createTrace, totalsOf } from "./shared/trace.ts";
 
@@ -48,10 +48,27 @@ export interface Outcome {
   readonly changed?: readonly [changed: number, all: number];
 }
 
-/** The list of runners/evals.json. */
-export function readEvals(): Evals {
-  // The repository's own file, whose form a test checks.
-  return JSON.parse(readFileSync(new URL("evals.json", import.meta.url), "utf8")) as Evals;
+/**
+ * Reads the list.
+ *
+ * @throws {UsageError} It's none.
+ */
+export function readEvals(file: string | URL = new URL("evals.json", import.meta.url)): Evals {
+  try {
+    const evals = JSON.parse(readFileSync(file, "utf8")) as Evals; // looked at right below
+    const { share, questions } = evals;
+    const isShare = typeof share === "number" && share >= 0 && share <= 1;
+    if (isShare && questions.every(isQuestion)) return evals;
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error;
+  }
+  const form =
+    '{ "share": 0.9, "questions": [{ "id": "…", "question": "…?", "cites": ["path"] }] }';
+  throw new UsageError(`${file} is no list of evals, which is ${form}`);
+}
+
+function isQuestion({ id, question, cites }: Question): boolean {
+  return [id, question, ...cites].every((text) => typeof text === "string") && cites.length > 0;
 }
 
 /** How to ask. */
@@ -72,33 +89,30 @@ export async function evaluate(question: Question, settings: EvalSettings): Prom
   const isReplay = settings.mode === "replay";
   if (isReplay && !existsSync(file)) return { ...nothing, verdict: "skip", why: "not recorded" };
   const trace = createTrace();
-  try {
-    await using source = await openSource({ ...settings, file, usualModel: "claude-opus-5-5" });
-    const { model, door, recorded } = source;
-    const present = createRepoTools(ROOT, { deny: DENY });
-    const watched = watchTools(recorded(present), present);
-    const tools = isReplay ? watched.tools : recorded(present);
-    const options = { tools, model, llm: door.llmMessage, signal };
-    const result = await observe(trace.onEvent, () => askAboutCode(question.question, options));
-    await source.keep();
-    const grade =
-      result.status === "answered"
-        ? await gradeAnswer(result.answer, question)
-        : ({ verdict: "fail", why: `no answer ${whyNot(result)}` } as const);
-    const { tokensIn, tokensOut, usd, unpriced } = totalsOf(trace.calls());
-    return {
-      id,
-      ...grade,
-      turns: result.turns,
-      tokensIn,
-      tokensOut,
-      ...(unpriced === 0 && { usd }),
-      ...(isReplay && { changed: watched.counts() }),
-    };
-  } catch (error) {
-    const isSkipped = signal?.aborted || error instanceof BudgetError;
-    const why = signal?.aborted ? "stopped" : explain(error);
-    return { ...nothing, verdict: isSkipped ? "skip" : "fail", why };
+  const ending = await attempt();
+  const { answered, tokensIn, tokensOut, usd, unpriced } = totalsOf(trace.calls());
+  const cost = { turns: answered, tokensIn, tokensOut, ...(unpriced === 0 && { usd }) };
+  return { id, ...ending, ...cost };
+
+  async function attempt(): Promise<Pick<Outcome, "verdict" | "why" | "changed">> {
+    try {
+      await using source = await openSource({ ...settings, file, usualModel: "claude-opus-5-5" });
+      const { model, door, recorded } = source;
+      const present = createRepoTools(ROOT, { deny: DENY });
+      const watched = watchTools(recorded(present), present);
+      const tools = isReplay ? watched.tools : recorded(present);
+      const options = { tools, model, llm: door.llmMessage, signal };
+      const result = await observe(trace.onEvent, () => askAboutCode(question.question, options));
+      await source.keep();
+      const grade: Pick<Outcome, "verdict" | "why"> =
+        result.status === "answered"
+          ? await gradeAnswer(result.answer, question)
+          : { verdict: "fail", why: `no answer ${whyNot(result)}` };
+      return { ...grade, ...(isReplay && { changed: watched.counts() }) };
+    } catch (error) {
+      if (signal?.aborted) return { verdict: "skip", why: "stopped" };
+      return { verdict: error instanceof BudgetError ? "skip" : "fail", why: explain(error) };
+    }
   }
 }
 

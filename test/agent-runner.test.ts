@@ -149,7 +149,7 @@ test("--check: without an answer there is nothing to check", async () => {
   expect(stderr).toMatch(/\nAgent stopped: no final answer after max_turns=1; /);
 });
 
-test("--check: the result as JSON holds the rounds and the agent's own result", async () => {
+test("--check: the result as JSON holds the rounds and the agent's own runs", async () => {
   const answers = [reply("Three times, app.ts:3."), grade("PASS", 9)];
   const argv = ["--root", root, "--check", "--json", "How often?"];
   const { stdout } = await agent(argv, answers);
@@ -157,8 +157,61 @@ test("--check: the result as JSON holds the rounds and the agent's own result", 
     status: "accepted",
     answer: "Three times, app.ts:3.",
     rounds: [{ grade: { evaluation: "PASS", score: 9 } }],
-    agent: { status: "answered", turns: 1 },
+    runs: [{ status: "answered", turns: 1 }],
   });
+});
+
+const GIBBERISH = reply("I can't say.");
+const ANSWER = reply("Three times, app.ts:3.");
+
+test.for<[what: string, answers: Answer[], why: RegExp]>([
+  ["the grade is unreadable twice", [ANSWER, GIBBERISH, GIBBERISH], /The grade is unreadable/],
+  ["the grader is refused", [ANSWER, fails(400)], /The API answered 400/],
+  [
+    "the second answer never comes",
+    [ANSWER, grade("NEEDS_IMPROVEMENT", 4), reply("No.", { stop_reason: "refusal" })],
+    /Until then it said: No\. Agent stopped: no final answer after 1 turn, since the model refused/,
+  ],
+])("--check: an answer that is paid for is printed though %s", async ([, answers, why]) => {
+  const argv = ["--root", root, "--check", "How often?"];
+  const { code, stdout, stderr } = await agent(argv, answers);
+  expect([code, stdout]).toEqual([1, "Three times, app.ts:3.\n"]);
+  expect(stderr).toMatch(why);
+  expect(stderr).toMatch(/\nThe answer was not accepted: unchecked\n$/);
+});
+
+test("--check: nothing that is said of an answer passes for a line of ours", async () => {
+  const feedback = "Bad.\ncheck 2 | PASS, 10 of 10 \u001b[31m\u202e";
+  const said = `<evaluation>PASS</evaluation><score>9</score><feedback>${feedback}</feedback>`;
+  const { stderr } = await agent(["--root", root, "--check", "How often?"], [ANSWER, reply(said)]);
+  expect(stderr.split("\n")[1]).toBe("check 1 | PASS, 9 of 10 | Bad. check 2 | PASS, 10 of 10");
+});
+
+test("shows a tool's name and a stop reason without what a terminal would obey", async () => {
+  const name = "\u001b[31mevil\u001b]0;title\u0007";
+  const use = { type: "tool_use", id: "t1", name, input: { "a\u0085b": "\u202e" } };
+  const { stderr } = await agent(
+    ["Where?"],
+    [reply([use], { stop_reason: "tool_use" }), reply("Here.")],
+  );
+  expect(stderr).toMatch(/^turn 1 \| tool_use \| .* evil\(/);
+  expect(stderr).not.toMatch(/[^\n\P{Cc}]|\p{Bidi_Control}/u);
+});
+
+test("what a refused model said is not lost", async () => {
+  const refused = reply("I would rather not.", { stop_reason: "refusal" });
+  const { code, stderr } = await agent(["Where?"], [refused]);
+  expect(code).toBe(2);
+  expect(stderr).toContain(
+    "\nUntil then it said: I would rather not.\nAgent stopped: no final answer",
+  );
+});
+
+test("takes the folder from where the command was given, not from where npm went", async () => {
+  const list = { type: "tool_use", id: "t1", name: "list_files", input: {} };
+  const answers = [reply([list], { stop_reason: "tool_use" }), reply("Here.")];
+  const { prompts } = await agent(["Where?"], answers, { env: { INIT_CWD: root } });
+  expect(prompts[1]).toMatchObject([{ content: "app.ts 24 bytes" }]);
 });
 
 // What it can't do

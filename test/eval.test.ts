@@ -1,12 +1,12 @@
 /** The evals: what they ask, how an answer is graded, and what the command prints. */
 import { existsSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { evaluate, type Outcome, readEvals } from "../runners/eval.ts";
 import { main } from "../runners/shared/eval-cli.ts";
 import { folder, Kept, ROOT } from "./shared/runner.ts";
-import { type Answer, reply, startServer } from "./shared/server.ts";
+import { type Answer, fails, reply, startServer } from "./shared/server.ts";
 
 const { share, questions } = readEvals();
 const recorded = await readdir(join(ROOT, "runners/recordings/eval"));
@@ -96,7 +96,9 @@ test("a run without an answer fails, and says why", async () => {
   await serve(reply("No.", { stop_reason: "refusal" }));
   const { code, stdout } = await run(["early-vote", "--live"]);
   expect(code).toBe(1);
-  expect(stdout).toMatch(/^fail {2}early-vote .* no answer \(refusal\) after 1 turns\n/);
+  expect(stdout).toMatch(
+    /^fail {2}early-vote .* no answer after 1 turn, since the model refused\n/,
+  );
 });
 
 test("what the budget doesn't reach is skipped, and with nothing graded nothing has passed", async () => {
@@ -105,6 +107,46 @@ test("what the budget doesn't reach is skipped, and with nothing graded nothing 
   expect([code, requests.length]).toEqual([1, 0]);
   expect(stdout).toMatch(/^skip {2}early-vote .*The budget of \$0\.01 has/);
   expect(stdout).toContain("0 passed, 0 failed, 1 skipped: none graded (90 % needed)");
+});
+
+test("adds up no unknown price, and keeps what a failed question has cost", async () => {
+  const use = { type: "tool_use", id: "t1", name: "list_files", input: {} };
+  const priceless = { model: "foo", stop_reason: "tool_use" };
+  await serve(reply([use], priceless), fails(400));
+  const { code, stdout } = await run(["early-vote", "--live"]);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(
+    /^fail {2}early-vote +1 turn {2}12 in 3 out {2}\$ unknown {2}The API answered/,
+  );
+  expect(stdout).toMatch(/1 turn, 12 in 3 out {2}\$ unknown\n$/);
+});
+
+test.for([
+  '{"date":"x","outcomes":[null]}',
+  '{"date":"x","outcomes":[{"id":"a","verdict":"pass"}]}',
+  '{"date":"x"}',
+  "{",
+])("compares with nothing that isn't a run: %s", async (text) => {
+  const file = join(await folder(), "old.json");
+  await writeFile(file, text);
+  const { code, stdout, stderr } = await run(["--compare", "old.json"], {
+    INIT_CWD: dirname(file),
+  });
+  expect([code, stdout]).toEqual([2, ""]);
+  expect(stderr).toBe(`${file} is not a run: make one with npm -s run eval -- --json > old.json\n`);
+});
+
+test.for([
+  "{}",
+  "{",
+  '{"share":2,"questions":[]}',
+  '{"share":"0.9","questions":[]}',
+  '{"share":0.9,"questions":[{"id":"a","question":"?"}]}',
+  '{"share":0.9,"questions":[{"id":"a","question":"?","cites":[]}]}',
+])("says what a list of evals must be: %s", async (text) => {
+  const file = join(await folder(), "evals.json");
+  await writeFile(file, text);
+  expect(() => readEvals(file)).toThrow(`${file} is no list of evals, which is { "share": 0.9`);
 });
 
 test("compares with an earlier run, question by question", async () => {
@@ -124,8 +166,12 @@ test.for<[argv: string[], says: string]>([
   [["--record"], "--record goes with npm run eval:live"],
   [["--model", "x"], "--model goes with npm run eval:live"],
   [["--live", "--budget", "0"], '--budget must be a number above 0, got "0"'],
-  [["--compare", "none.json"], "none.json is not a run: make one with "],
-  [["--compare", "package.json"], "package.json is not a run: make one with "],
+  [["--compare", "none.json"], `${join(ROOT, "none.json")} is not a run: make one with `],
+  [["--compare", "package.json"], `${join(ROOT, "package.json")} is not a run: make one with `],
+  [
+    ["--compare", "old.json", "--json"],
+    "--compare prints a table, and --json a run: one of the two",
+  ],
   [["--colour"], "Unknown option '--colour'; see npm run eval -- --help"],
 ])("refuses %j in a line, with exit code 2", async ([argv, says]) => {
   const { code, stdout, stderr } = await run(argv);

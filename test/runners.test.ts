@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { BudgetError } from "../patterns/errors.ts";
@@ -28,7 +28,7 @@ import {
 } from "../runners/shared/trace.ts";
 import { openView } from "../runners/shared/view.ts";
 import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
-import { type Answer, fails, hold, reply, startServer } from "./shared/server.ts";
+import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
 
 const NAMES = ["chain", "route", "section", "vote", "orchestrate", "refine", "agent"];
 /** Those whose recorded calls are single prompts. */
@@ -200,7 +200,9 @@ test("agent: a run that is cut short says why, and what to do", async () => {
   await serve(reply("I can't help with that.", { stop_reason: "refusal" }));
   const { code, stdout } = await run(["live", "agent", "Where?"]);
   expect(code).toBe(0);
-  expect(stdout).toContain("\nno answer (refusal) after 1 turns\n\nrefusal after 1 turn\n");
+  expect(stdout).toContain(
+    "\nno answer after 1 turn, since the model refused\n\nrefusal after 1 turn\n",
+  );
 });
 
 test("says which recorded calls nobody asked for", async () => {
@@ -222,6 +224,26 @@ test("a changed prompt is a failure that shows the change", async () => {
   expect(stderr).toMatch(
     /^RecordingError: route\/classify has changed since it was recorded: messages\[0\]\.content, line 1:\n {2}recorded: Choose which .*\n {2}now: {6}Decide which .*\n$/,
   );
+});
+
+test("finds a recording from where the command was given, not from where npm went", async () => {
+  const file = await edited("route", (text) => text);
+  const [where, name] = [dirname(file), basename(file)];
+  const argv = ["replay", "route", "--recording", name];
+  expect(await run(argv, { env: { INIT_CWD: where } })).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("what went wrong is told without what a terminal would obey, and without a key", async () => {
+  await serve(raw("<html>\u001b[31m\u202eDown\u0007</html>", { status: 400 }));
+  const { stderr } = await run(["live", "vote"]);
+  expect(stderr).toContain("Down");
+  expect(stderr).not.toMatch(/[^\n\P{Cc}]|\p{Bidi_Control}/u);
+  vi.stubEnv("ANTHROPIC_API_KEY", "sk-secret\nsk-more");
+  const { code, stderr: told } = await run(["live", "vote"]);
+  expect([code, told]).toEqual([
+    1,
+    "ANTHROPIC_API_KEY holds what no header may hold, such as the end of a line: set it anew\n",
+  ]);
 });
 
 test("replays another input against another recording", async () => {

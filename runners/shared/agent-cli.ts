@@ -16,8 +16,8 @@ import { createRepoTools } from "../../patterns/repo-tools.ts";
 import { observe } from "../../patterns/step.ts";
 import { askAboutCode, whyNot } from "../agent.ts";
 import { explain, UsageError } from "./explain.ts";
-import { checkKept, readCount, readFlags, readNumber } from "./flags.ts";
-import { harmless } from "./format.ts";
+import { checkKept, readCount, readFlags, readNumber, readPath } from "./flags.ts";
+import { harmless, harmlessLine } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { selfTest } from "./self-test.ts";
 import { openSource } from "./source.ts";
@@ -42,7 +42,8 @@ npm run agent -- --selftest                    prove that no tool leaves the fol
   --max-turns <count>  the most replies of the model, default 12
   --budget <dollars>   the most to spend, default no limit
   --model <id>         the model (else ANTHROPIC_MODEL, else claude-opus-5-5)
-  --check              compare the answer with the lines that it cites, and mend it once if need be
+  --check              compare the answer with the lines that it cites, and mend it once if need be;
+                       done by the same model, else by claude-sonnet-5-5
   --json               print the whole result as JSON`;
 
 /** Runs a command line, and gives the exit code. */
@@ -53,7 +54,7 @@ export async function main(
   stdin: NodeJS.ReadStream = process.stdin,
 ): Promise<number> {
   const print = (line: string) => stdout.write(`${line}\n`);
-  const note = (line: string) => stderr.write(`${line}\n`);
+  const note = (line: string) => stderr.write(`${harmlessLine(line)}\n`);
   return interruptible(async (signal) => {
     try {
       checkKept(FLAGS, env, 'npm run agent "Where is …?"');
@@ -97,11 +98,12 @@ async function run(
   const usd = readNumber("budget", values.budget, Number.MIN_VALUE);
   const model = values.model ?? (env.ANTHROPIC_MODEL || undefined);
   const budget = usd === undefined ? undefined : createBudget({ usd });
-  const tools = createRepoTools(values.root);
+  const root = readPath(values.root, env);
+  const tools = createRepoTools(root);
   await using source = await openSource({ mode: "live", model, budget });
   const { llmCall, llmMessage } = source.door;
   const options = { tools, maxTurns, model, llm: llmMessage, signal };
-  if (values.check) return await askAndCheck(question, values.root, options, llmCall);
+  if (values.check) return await askAndCheck(question, root, options, llmCall);
   return reportOf(await askAboutCode(question, options));
 }
 
@@ -117,7 +119,8 @@ interface Report {
 function reportOf(result: AgentResult): Report {
   if (result.status === "answered") return { code: 0, result, answer: result.answer, notes: [] };
   const stopped = `Agent stopped: no final answer ${whyNot(result)}`;
-  return { code: 2, result, notes: [stopped] };
+  const said = "text" in result && result.text.trim() ? [`Until then it said: ${result.text}`] : [];
+  return { code: 2, result, notes: [...said, stopped] };
 }
 
 /** The agent goes on from its own transcript when its answer is sent back. */
@@ -127,28 +130,42 @@ async function askAndCheck(
   options: AgentOptions,
   llm: LlmCall,
 ): Promise<Report> {
-  let last: AgentResult | undefined;
+  const runs: AgentResult[] = [];
+  let answer: string | undefined;
   const write = async ({ feedback = "" }: AnswerInput) => {
-    const goOn = last && [...last.transcript, { role: "user" as const, content: feedback }];
-    last = await askAboutCode(goOn ?? question, options);
-    if (last.status !== "answered") throw new NoAnswer(last.status);
-    return last.answer;
+    const { transcript } = runs.at(-1) ?? {};
+    const goOn = transcript && [...transcript, { role: "user" as const, content: feedback }];
+    const run = await askAboutCode(goOn ?? question, options);
+    runs.push(run);
+    if (run.status !== "answered") throw new NoAnswer(reportOf(run).notes.join(" "));
+    answer = run.answer;
+    return run.answer;
   };
   try {
-    const { signal } = options;
-    const checked = await reviseAnswer(question, { root, answer: write, llm, signal });
-    const { status, answer, rounds } = checked;
+    const checked = await reviseAnswer(question, {
+      root,
+      answer: write,
+      llm,
+      signal: options.signal,
+    });
+    const { status, rounds } = checked;
     const notes = rounds.map(roundLine);
-    const result = { ...checked, agent: last };
-    if (status === "accepted") return { code: 0, result, answer, notes };
-    return { code: 1, result, answer, notes: [...notes, `The answer was not accepted: ${status}`] };
+    const result = { ...checked, runs };
+    if (status === "accepted") return { code: 0, result, answer: checked.answer, notes };
+    const not = `The answer was not accepted: ${status}`;
+    return { code: 1, result, answer: checked.answer, notes: [...notes, not] };
   } catch (error) {
-    if (error instanceof NoAnswer && last) return reportOf(last);
-    throw error;
+    const [first] = runs;
+    if (options.signal?.aborted || first === undefined) throw error;
+    if (answer === undefined) return reportOf(first);
+    // It is paid for, if not checked.
+    const why = error instanceof NoAnswer ? error.message : explain(error);
+    const result = { status: "unchecked", answer, why, runs };
+    return { code: 1, result, answer, notes: [why, "The answer was not accepted: unchecked"] };
   }
 }
 
-/** The agent ended without an answer. */
+/** The agent ended without an answer; the message says why. */
 class NoAnswer extends Error {}
 
 /** `check 1 | NEEDS_IMPROVEMENT, 6 of 10 | what is wrong`. */

@@ -10,7 +10,7 @@
  * Flags go behind `--`, as npm keeps those before it for itself: `npm start route -- --json`.
  */
 import { UsageError } from "./explain.ts";
-import { checkKept, readFlags, readNumber } from "./flags.ts";
+import { checkKept, readFlags, readNumber, readPath } from "./flags.ts";
 import { type LoadJob, perform } from "./perform.ts";
 import type { Mode } from "./source.ts";
 import type { Output } from "./view.ts";
@@ -146,7 +146,7 @@ function readSettings(mode: Mode, count: number, flags: Flags, env: NodeJS.Proce
     pace: readNumber("pace", flags.pace, 0) ?? 0,
     budget: readNumber("budget", flags.budget, Number.MIN_VALUE),
     model: flags.model ?? (isReplay ? undefined : env.ANTHROPIC_MODEL || undefined),
-    recording: flags.recording,
+    recording: flags.recording === undefined ? undefined : readPath(flags.recording, env),
     origin: flags.transcribed ? ("transcribed" as const) : ("api" as const),
   };
 }

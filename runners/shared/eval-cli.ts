@@ -12,7 +12,7 @@ import { createSlots } from "../../patterns/door/send.ts";
 import { createBudget } from "../../patterns/layers/budget.ts";
 import { evaluate, type Outcome, type Question, readEvals } from "../eval.ts";
 import { explain, UsageError } from "./explain.ts";
-import { checkKept, readFlags, readNumber } from "./flags.ts";
+import { checkKept, readFlags, readNumber, readPath } from "./flags.ts";
 import { dollars } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import type { Output } from "./view.ts";
@@ -80,7 +80,11 @@ async function run(
 ): Promise<number> {
   const { share, questions } = readEvals();
   const asked = ids.length === 0 ? questions : ids.map((id) => find(questions, id));
-  const before = values.compare === undefined ? undefined : readRun(values.compare);
+  const { json, compare } = values;
+  if (json && compare !== undefined) {
+    throw new UsageError("--compare prints a table, and --json a run: one of the two");
+  }
+  const before = compare === undefined ? undefined : readRun(readPath(compare, env));
   const settings = { ...readSettings(values, env), signal };
 
   const slots = createSlots(AT_ONCE);
@@ -88,11 +92,11 @@ async function run(
   const outcomes: Outcome[] = [];
   for (const [index, outcome] of running.entries()) {
     outcomes[index] = await outcome;
-    if (!values.json) print(lineOf(await outcome));
+    if (!json) print(lineOf(await outcome));
   }
-  if (values.json) print(JSON.stringify({ date: new Date().toISOString(), outcomes }));
+  if (json) print(JSON.stringify({ date: new Date().toISOString(), outcomes }));
   else print(`\n${summaryOf(outcomes, share)}`);
-  if (before && !values.json) print(`\n${comparisonOf(before, outcomes).join("\n")}`);
+  if (before) print(`\n${comparisonOf(before, outcomes).join("\n")}`);
   if (signal.aborted) return 130;
   return shareOf(outcomes) >= share ? 0 : 1;
 }
@@ -134,12 +138,17 @@ function summaryOf(outcomes: readonly Outcome[], share: number): string {
   const total = costOf({
     tokensIn: sum(({ tokensIn }) => tokensIn),
     tokensOut: sum(({ tokensOut }) => tokensOut),
-    usd: sum(({ usd }) => usd ?? 0),
+    ...(outcomes.every(isPriced) && { usd: sum(({ usd }) => usd ?? 0) }),
   });
   return `${count("pass")} passed, ${count("fail")} failed, ${count("skip")} skipped: ${passed} (${percent(share)} needed), ${counted(
     sum(({ turns }) => turns),
     "turn",
   )}, ${total}`;
+}
+
+/** Whether it's known what it cost; what called nothing cost nothing. */
+function isPriced({ usd, tokensIn }: Outcome): boolean {
+  return usd !== undefined || tokensIn === 0;
 }
 
 /** Of those that were graded; `NaN` if none was. */
@@ -177,12 +186,17 @@ function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
 
+function isOutcome({ id, verdict, turns, tokensIn, tokensOut, usd = 0 }: Outcome): boolean {
+  const isNamed = typeof id === "string" && typeof verdict === "string";
+  return isNamed && [turns, tokensIn, tokensOut, usd].every((count) => typeof count === "number");
+}
+
 function readRun(file: string): Run {
   try {
     const run = JSON.parse(readFileSync(file, "utf8")) as Run; // what --json has printed
-    if (typeof run.date === "string" && Array.isArray(run.outcomes)) return run;
+    if (typeof run.date === "string" && run.outcomes.every(isOutcome)) return run;
   } catch (error) {
     if (!(error instanceof Error)) throw error;
   }
-  throw new UsageError(`${file} is not a run: make one with npm -s run eval -- --json > ${file}`);
+  throw new UsageError(`${file} is not a run: make one with npm -s run eval -- --json > old.json`);
 }

@@ -22,6 +22,10 @@ export function explain(error: unknown, recorded?: string): string {
     const cause = error.cause instanceof Error ? ` (${told(deepest(error.cause))})` : "";
     return `No connection to the API${cause}: check the network and ANTHROPIC_BASE_URL${watch}`;
   }
+  // Its message holds the key.
+  if (error instanceof TypeError && /^Headers\./.test(error.message)) {
+    return "ANTHROPIC_API_KEY holds what no header may hold, such as the end of a line: set it anew";
+  }
   if (error instanceof TypeError && error.message === "Invalid URL") {
     return "ANTHROPIC_BASE_URL is no URL: it must be like http://localhost:11434";
   }

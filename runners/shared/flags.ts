@@ -1,6 +1,7 @@
 /**
  * Reads a command's flags; what's wrong with them is told in one line.
  */
+import { resolve } from "node:path";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { UsageError } from "./explain.ts";
 
@@ -63,4 +64,9 @@ export function readCount(name: string, text: string | undefined): number | unde
   const value = readNumber(name, text, 1);
   if (value === undefined || Number.isSafeInteger(value)) return value;
   throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(text)}`);
+}
+
+/** A path on the command line, from where the command was given: npm itself goes to the project's folder. */
+export function readPath(path: string, env: NodeJS.ProcessEnv): string {
+  return resolve(env.INIT_CWD ?? ".", path);
 }

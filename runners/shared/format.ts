@@ -77,27 +77,27 @@ function said(value: unknown, error: unknown, state: State, sent = false): strin
   if (state === "in flight") return "";
   if (state === "cancelled") return sent ? "cancelled, may be billed" : "cancelled, never sent";
   // A call has failed a moment before its step has.
-  if (state === "failed") return error === undefined ? "" : oneLine(reason(error));
+  if (state === "failed") return error === undefined ? "" : harmlessLine(reason(error));
   return brief(value);
 }
 
 /** What a pattern made of a reply, in a few words. */
 export function brief(value: unknown): string {
   if (value === true) return "passed";
-  if (typeof value === "string") return oneLine(value);
+  if (typeof value === "string") return harmlessLine(value);
   if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);
   const fields = new Map<string, unknown>(Object.entries(value));
   const [name, answer, evaluation, tasks] = ["name", "answer", "evaluation", "tasks"].map((key) =>
     fields.get(key),
   );
-  if (fields.has("verdict")) return oneLine(String(fields.get("output")));
+  if (fields.has("verdict")) return harmlessLine(String(fields.get("output")));
   if (fields.has("label")) return String(name ?? `unknown label: ${fields.get("label")}`);
   if (answer !== undefined) return String(answer);
   if (evaluation !== undefined) return `${evaluation}, ${fields.get("score")} of 10`;
   if (Array.isArray(tasks))
-    return oneLine(String(fields.get("problem") ?? `${tasks.length} tasks`));
+    return harmlessLine(String(fields.get("problem") ?? `${tasks.length} tasks`));
   if (fields.has("status")) return String(fields.get("status"));
-  return oneLine(JSON.stringify(value));
+  return harmlessLine(JSON.stringify(value));
 }
 
 function shorten(text: string, room: number): string {
@@ -106,13 +106,14 @@ function shorten(text: string, room: number): string {
   return `${text.slice(0, room - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-function oneLine(text: string): string {
-  return stripVTControlCharacters(text).replace(/\s+/g, " ").trim();
-}
-
 /** The text without what a terminal would obey: a model's answer may hold anything. */
 export function harmless(text: string): string {
-  return stripVTControlCharacters(text).replace(/(?![\n\t])\p{Cc}/gu, "");
+  return stripVTControlCharacters(text).replace(/(?![\n\t])\p{Cc}|\p{Bidi_Control}/gu, "");
+}
+
+/** The same on one line, so that nothing in it passes for a line of ours. */
+export function harmlessLine(text: string): string {
+  return harmless(text).replace(/\s+/g, " ").trim();
 }
 
 /** The text with no line longer than `columns`, broken at blanks where there are any. */

@@ -5,6 +5,7 @@
  */
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import type { RunEvent } from "../../patterns/step.ts";
+import { harmlessLine } from "./format.ts";
 
 /** Makes an observer that writes a line when a turn has ended. */
 export function turnLines(write: (line: string) => void): (event: RunEvent) => void {
@@ -23,9 +24,13 @@ export function turnLines(write: (line: string) => void): (event: RunEvent) => v
       const error = failed.has(`${event.path}/tool[${index}]`) ? " ERROR" : "";
       return `${call}${error}`;
     });
-    const usage = `in=${input_tokens} out=${output_tokens} cache_read=${cache_read_input_tokens ?? 0}`;
+    // Whatever the types say, a server may leave counts out.
+    const [read, written, cached] = [input_tokens, output_tokens, cache_read_input_tokens].map(
+      (count) => count ?? 0,
+    );
+    const usage = `in=${read} out=${written} cache_read=${cached}`;
     const parts = [`turn ${Number(turn) + 1}`, reply.stop_reason, usage, calls.join(", ")];
-    write(parts.filter(Boolean).join(" | "));
+    write(harmlessLine(parts.filter(Boolean).join(" | ")));
   };
 }
 

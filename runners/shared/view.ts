@@ -95,7 +95,7 @@ function liveView(subject: Subject, { output, env }: Place): View {
     fail: (message) => {
       if (timer) stop();
       if (trace.calls().length > 0) stdout.write(`\n${totals()}\n`);
-      output.stderr.write(`${message}\n`);
+      output.stderr.write(`${harmless(message)}\n`);
     },
   };
 }
@@ -120,7 +120,7 @@ function plainView(subject: Subject, output: Output): View {
     },
     fail: (message) => {
       if (trace.calls().length > 0) write(`\n${totalsLine(totalsOf(trace.calls()))}\n`);
-      output.stderr.write(`${message}\n`);
+      output.stderr.write(`${harmless(message)}\n`);
     },
   };
 }
@@ -139,7 +139,7 @@ function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
     end: ({ result, unused }) => print({ result, ...(unused.length > 0 && { unused }) }),
     fail: (message) => {
       print({ error: message });
-      stderr.write(`${message}\n`);
+      stderr.write(`${harmless(message)}\n`);
     },
   };
 }
