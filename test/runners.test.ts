@@ -721,6 +721,7 @@ test.for<[unknown, string]>([
   [{ label: "bug", name: "bug" }, "bug"],
   [{ label: "bog", name: undefined }, "unknown label: bog"],
   [{ status: "voted", answer: "yes" }, "yes"],
+  [{ status: "answered", answer: "Dear Ada,\n\nyes." }, "Dear Ada, yes."],
   [{ evaluation: "PASS", score: 9, feedback: "" }, "PASS, 9 of 10"],
   [{ output: "a\nb", verdict: true }, "a b"],
   [{ tasks: [1, 2], problem: undefined }, "2 tasks"],

@@ -92,7 +92,7 @@ export function brief(value: unknown): string {
   );
   if (fields.has("verdict")) return harmlessLine(String(fields.get("output")));
   if (fields.has("label")) return String(name ?? `unknown label: ${fields.get("label")}`);
-  if (answer !== undefined) return String(answer);
+  if (answer !== undefined) return harmlessLine(String(answer));
   if (evaluation !== undefined) return `${evaluation}, ${fields.get("score")} of 10`;
   if (Array.isArray(tasks))
     return harmlessLine(String(fields.get("problem") ?? `${tasks.length} tasks`));

@@ -1,8 +1,10 @@
 /**
  * A job is what a runner shows: one pattern at work on one realistic input.
  */
+import type { Ask } from "../../patterns/approve.ts";
 import type { Context, LlmMessage } from "../../patterns/llm-call.ts";
 import type { Tool } from "../../patterns/tool.ts";
+import type { Suspension } from "./suspension.ts";
 
 /** What a job is run with: for a workflow the pattern's own, and what an agent needs beside it. */
 export interface JobContext extends Context {
@@ -11,6 +13,10 @@ export interface JobContext extends Context {
   readonly model: string | undefined;
   /** The tools as the run may use them: in a replay they give what they gave when it was recorded. */
   readonly recorded: (tools: readonly Tool[]) => readonly Tool[];
+  /** The `ask` for this run, given the one whose answers were recorded: live, a terminal is asked. */
+  readonly asking: (script: Ask) => Ask;
+  /** Where the run is kept while it waits, if it was asked to be suspended. */
+  readonly suspension: Suspension | undefined;
 }
 
 /** What a runner exports. */
@@ -21,6 +27,8 @@ export interface Job {
   readonly input: string;
   /** What it is recorded with by default, where that isn't the door's default. */
   readonly model?: string;
+  /** Whether it asks a person, and can be suspended until there's an answer. */
+  readonly suspends?: boolean;
   /** Runs the pattern; gives its result, and the result in words, the status last. */
   readonly run: (input: string, context: JobContext) => Promise<JobResult>;
 }
@@ -35,6 +43,7 @@ export function defineJob<Result>(job: {
   readonly title: string;
   readonly input: string;
   readonly model?: string;
+  readonly suspends?: boolean;
   readonly run: (input: string, context: JobContext) => Promise<Result>;
   readonly tell: (result: Result) => string;
 }): Job {

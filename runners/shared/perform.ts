@@ -4,10 +4,12 @@
 import { fileURLToPath } from "node:url";
 import { createBudget } from "../../patterns/layers/budget.ts";
 import { observe } from "../../patterns/step.ts";
+import { askingFor } from "./asking.ts";
 import { explain } from "./explain.ts";
 import { interruptible } from "./interrupt.ts";
 import type { Job } from "./job.ts";
 import { type Mode, openSource } from "./source.ts";
+import type { Suspension } from "./suspension.ts";
 import { openView, type Place } from "./view.ts";
 
 export interface Settings {
@@ -22,6 +24,8 @@ export interface Settings {
   /** The recording's file. Default: the pattern's own. */
   readonly recording: string | undefined;
   readonly origin: "api" | "transcribed";
+  /** Where a run is kept that waits for an answer. Default: it doesn't wait, but asks. */
+  readonly suspension?: Suspension | undefined;
 }
 
 /** Loads the module of a runner. */
@@ -51,7 +55,8 @@ async function performOne(
   place: Place,
   signal: AbortSignal,
 ): Promise<number> {
-  const { mode, input = job.input, json, recording: file = recordingOf(name) } = settings;
+  const { mode, input = job.input, json, suspension } = settings;
+  const { recording: file = recordingOf(name) } = settings;
   const view = openView({ name, title: job.title, mode, json }, place);
   try {
     const budget =
@@ -60,10 +65,12 @@ async function performOne(
     await using source = await openSource({ ...settings, file, usualModel, budget });
     const { door, header, model, recorded } = source;
     const { llmCall: llm, llmMessage } = door;
-    const context = { llm, llmMessage, model, recorded, signal };
+    const asking = askingFor(settings, place, view);
+    const context = { llm, llmMessage, model, recorded, asking, suspension, signal };
     view.start(header);
     const { result, words } = await observe(view.onEvent, () => job.run(input, context));
-    view.end({ result, words, budget, unused: source.unused() });
+    // A part of a run asks for a part of the recording.
+    view.end({ result, words, budget, unused: suspension ? [] : source.unused() });
     await source.keep();
     return 0;
   } catch (error) {

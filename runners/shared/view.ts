@@ -2,6 +2,7 @@
  * Shows a run: as a tree that lives while it runs on a terminal, as plain lines in a pipe, as JSON.
  */
 import { createLogUpdate } from "log-update";
+import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import type { TapeHeader } from "../../patterns/recording.ts";
 import type { RunEvent } from "../../patterns/step.ts";
@@ -12,6 +13,8 @@ import { createTrace, totalsOf } from "./trace.ts";
 export interface View {
   readonly start: (recorded: TapeHeader | undefined) => void;
   readonly onEvent: (event: RunEvent) => void;
+  /** Keeps out of the way while something else has the terminal. */
+  readonly aside: <T>(work: () => Promise<T>) => Promise<T>;
   readonly end: (ending: Ending) => void;
   /** Shows how far it came, and what to do. */
   readonly fail: (message: string) => void;
@@ -41,9 +44,11 @@ export interface Output {
   readonly stderr: NodeJS.WritableStream;
 }
 
-/** Where it's shown, and what the environment says of how. */
+/** Where it's shown and asked, and what the environment says of how. */
 export interface Place {
   readonly output: Output;
+  /** Where a person answers. Default: the process's own. */
+  readonly input?: TerminalInput | undefined;
   readonly env: NodeJS.ProcessEnv;
 }
 
@@ -64,9 +69,13 @@ function liveView(subject: Subject, { output, env }: Place): View {
   const update = createLogUpdate(stdout);
   const startedAt = Date.now();
   let timer: NodeJS.Timeout | undefined;
+  let isAside = false;
   const columns = () => stdout.columns || 80;
   const tree = () =>
     treeLines(trace.nodes(), { paint, columns: columns(), now: Date.now() - startedAt }).join("\n");
+  const draw = () => {
+    if (!isAside) update(tree());
+  };
   const stop = () => {
     clearInterval(timer);
     // Once more and for good: while it lived, a tree higher than the terminal was cut to fit.
@@ -80,11 +89,19 @@ function liveView(subject: Subject, { output, env }: Place): View {
       const title = wrap(`${subject.name}  ${subject.title}`, columns());
       const bold = paint("bold", subject.name) + title.slice(subject.name.length);
       stdout.write(`${bold}\n${paint("dim", wrap(origin(subject, recorded), columns()))}\n`);
-      timer = setInterval(() => update(tree()), REDRAW_MS);
+      timer = setInterval(draw, REDRAW_MS);
     },
     onEvent: (event) => {
       trace.onEvent(event);
-      if (event.type !== "text") update(tree());
+      if (event.type !== "text") draw();
+    },
+    aside: async (work) => {
+      isAside = true;
+      update.clear();
+      return work().finally(() => {
+        isAside = false;
+        draw();
+      });
     },
     end: ({ words, budget, unused }) => {
       stop();
@@ -110,8 +127,10 @@ function plainView(subject: Subject, output: Output): View {
       if (event.type !== "end" || event.kind !== "step" || !event.path.includes("/")) return;
       const node = trace.nodes().find(({ path }) => path === event.path);
       const hasSteps = trace.nodes().some(({ path }) => path.startsWith(`${event.path}/`));
-      if (node && (node.calls.length > 0 || !hasSteps)) write(`${plainLine(node)}\n`);
+      const says = node && (node.calls.length > 0 || node.toolCall !== undefined || !hasSteps);
+      if (says) write(`${plainLine(node)}\n`);
     },
+    aside: (work) => work(),
     end: ({ words, budget, unused }) => {
       write(
         `\n${harmless(words)}\n\n${totalsLine(totalsOf(trace.calls()))}\n${budgetLine(budget)}\n`,
@@ -136,6 +155,7 @@ function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
   return {
     start: () => {},
     onEvent: trace.onEvent,
+    aside: (work) => work(),
     end: ({ result, unused }) => print({ result, ...(unused.length > 0 && { unused }) }),
     fail: (message) => {
       print({ error: message });

@@ -1,4 +1,4 @@
-/** Compiles the commands once, for all tests that start one: by tsx, each start takes a second more. */
+/** Compiles what tests start as a process, once for all of them: by tsx, each start takes a second more. */
 import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +10,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** The script that all commands start with. */
     compiled: string;
+    /** The script that is killed while it makes refunds. */
+    refunding: string;
   }
 }
 
@@ -18,14 +20,15 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), "compiled-"));
   // The recordings, and the lines of code that are shown, are found from where the script is.
-  const outfile = join(folder, "runners/shared/start.mjs");
+  const outdir = join(folder, "runners/shared");
   await mkdir(join(folder, "runners"));
   await symlink(join(ROOT, "runners/recordings"), join(folder, "runners/recordings"));
   await symlink(join(ROOT, "patterns"), join(folder, "patterns"));
   await build({
     absWorkingDir: ROOT,
-    entryPoints: ["runners/shared/start.ts"],
-    outfile,
+    entryPoints: { start: "runners/shared/start.ts", refunding: "test/shared/refunding.ts" },
+    outdir,
+    outExtension: { ".js": ".mjs" },
     bundle: true,
     platform: "node",
     format: "esm",
@@ -36,6 +39,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     },
     logLevel: "silent",
   });
-  project.provide("compiled", outfile);
+  project.provide("compiled", join(outdir, "start.mjs"));
+  project.provide("refunding", join(outdir, "refunding.mjs"));
   return () => rm(folder, { recursive: true });
 }
