@@ -13,18 +13,21 @@
  * repeated part is cached, since no turn changes anything that was sent before it.
  *
  * In Anthropic's "Building effective agents": agents.
- * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, suspend.ts, tool.ts, tool-calls.ts,
- * transcript.ts, door/
+ * Copy along: errors.ts, fan-out.ts, llm-call.ts, steer.ts, step.ts, suspend.ts, tool.ts,
+ * tool-calls.ts, transcript.ts, door/
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
-import { BudgetError, checkCount, LlmOutputError } from "./errors.ts";
+import { joined } from "./door/reply.ts";
+import { BudgetError, checkCount, checkFunction, LlmOutputError } from "./errors.ts";
 import { type LlmMessage, type LlmParams, llmMessage } from "./llm-call.ts";
+import type { Ending, Standing, Steering, TurnEnding } from "./steer.ts";
 import { runPattern, step, type Usage } from "./step.ts";
-import { beginningOf, type OpenTurn, type SuspendedRun } from "./suspend.ts";
+import { beginningOf, type OpenTurn, type Suspended, type SuspendedRun } from "./suspend.ts";
 import type { Tool } from "./tool.ts";
 import { checkToolChoice, definitionsOf, prepareTools, toolCalls } from "./tool-calls.ts";
-import { addUsage, remember } from "./transcript.ts";
+import { addUsage, countRepeats, remember } from "./transcript.ts";
 
+export type { Ending, Standing, Steering, TurnEnding } from "./steer.ts";
 export type { SuspendedRun } from "./suspend.ts";
 
 /** What an agent works with, and its limits. The API's own parameters are passed on. */
@@ -33,18 +36,21 @@ export interface AgentOptions extends Omit<LlmParams, "tools" | "max_tokens"> {
   readonly tools: readonly Tool[];
   /** The most calls to the model. Default 12. */
   readonly maxTurns?: number | undefined;
-  /** Output tokens of a turn. Default 16,000; doubled, twice at most, when it cuts off a tool call. */
+  /** Output tokens of a turn. Default 16,000; doubled for a turn whose tool call it cuts off, twice. */
   readonly max_tokens?: number | undefined;
   /** How often the same calls with the same results come in a row before the run is over. Default 3,
    * at least 2; 0 for no limit. */
   readonly maxRepeats?: number | undefined;
   /** How much of a tool's output the model gets, in characters. Default 30,000. */
   readonly maxOutputChars?: number | undefined;
+  /** Is asked before each turn, and after the last, how to go on. Default: as the loop does by itself.
+   * Not asked while a turn is paused, which goes back as it is. */
+  readonly steer?: ((standing: Standing) => Steering | undefined) | undefined;
   /** Gets the text of every turn as it comes. */
   readonly onText?: ((text: string) => void) | undefined;
   /** Makes the calls. Default: the shared door. */
   readonly llm?: LlmMessage | undefined;
-  /** Cancels everything, tools too; the agent then rejects with the signal's reason. */
+  /** Cancels everything, tools too; when those have ended, the agent rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -54,32 +60,16 @@ export type AgentResult = Ending & {
   readonly turns: number;
   /** Token counts of all turns together. */
   readonly usage: Usage;
-  /** The whole conversation, plain JSON. Pass it to `runAgent` to go on; a suspended result as it is. */
+  /** The whole conversation, plain JSON. Pass it to `runAgent` with something more said, to go on; of a
+   * suspended run pass the result as it is. */
   readonly transcript: readonly MessageParam[];
 };
-
-/** Why a run is over. */
-type Ending =
-  | { readonly status: "answered"; readonly answer: string; readonly stopSequence: string | null }
-  /** No answer: the turns are used up, or the same calls came back again and again. */
-  | { readonly status: "max_turns" | "repeating" }
-  /** No answer: the model refused, ran out of `max_tokens`, or out of its context window. What it
-   * had said until then is in `text`; `stopDetails` says why it refused, where the API does. */
-  | {
-      readonly status: "refusal" | "max_tokens" | "model_context_window_exceeded";
-      readonly text: string;
-      readonly stopDetails: Message["stop_details"];
-    }
-  /** The budget ended after at least one turn. */
-  | { readonly status: "budget"; readonly error: BudgetError }
-  /** Calls of the last turn wait for an answer that comes later; those that don't have a result. */
-  | Pick<SuspendedRun, "status" | "results">;
 
 /**
  * Runs the loop on a task, or goes on from a transcript or from a run that was suspended.
  *
  * @throws {TypeError} The task is empty, the transcript ends in a tool call, a suspended run isn't as it
- *   was, a tool's name or schema is bad, or a tool is forced while thinking is on.
+ *   was, a tool's name or schema is bad, `steer` is no function, or a tool is forced while thinking is on.
  * @throws {RangeError} A limit is out of range.
  * @throws {LlmOutputError} Twice no answer after tool results, a tool call cut off with the most
  *   tokens, two calls under one id, or an unknown stop reason.
@@ -92,7 +82,7 @@ export async function runAgent(
   task: string | readonly MessageParam[] | SuspendedRun,
   options: AgentOptions,
 ): Promise<AgentResult> {
-  const { tools, maxTurns = 12, max_tokens = 16_000, maxRepeats = 3, ...more } = options;
+  const { tools, maxTurns = 12, max_tokens = 16_000, maxRepeats = 3, steer, ...more } = options;
   const { maxOutputChars = 30_000, onText, llm = llmMessage, signal, ...given } = more;
   const { model = "claude-opus-5-5", cache_control = { type: "ephemeral" }, ...params } = given;
   const { transcript, usage, turn: first, open } = beginningOf(task);
@@ -100,71 +90,69 @@ export async function runAgent(
   checkCount("max_tokens", max_tokens, 1);
   if (maxRepeats !== 0) checkCount("maxRepeats", maxRepeats, 2);
   checkCount("maxOutputChars", maxOutputChars, 100);
+  checkFunction("steer", steer, true);
   checkToolChoice(params);
   const runTools = prepareTools(tools, maxOutputChars);
   const definitions = definitionsOf(tools);
-  let room = max_tokens;
+  const repeatsOf = countRepeats();
+  let cuts = 0;
   let askedToGoOn = false;
-  let paused = "";
-  let lastRound = "";
-  let repeats = 0;
+  /** What a turn has said that is paused. */
+  let paused: string | undefined;
 
-  const callTools = async ({ content, results: done }: OpenTurn): Promise<Ending | undefined> => {
+  const callTools = async ({ content, results: done }: OpenTurn) => {
     const calls = toolCalls(content);
     // A run that ends in here leaves a transcript without the turn, since its calls have no results.
     const results = await runTools(calls, signal, done);
-    paused = "";
     remember(transcript, { content });
-    if (results.length < calls.length) return { status: "suspended", results };
+    if (results.length < calls.length) return { status: "suspended", results } as const;
     transcript.push({ role: "user", content: results });
-    const round = JSON.stringify([
-      calls.map(({ name, input }) => [name, input]),
-      results.map(({ content }) => content),
-    ]);
-    repeats = round === lastRound ? repeats + 1 : 1;
-    lastRound = round;
-    return repeats === maxRepeats ? { status: "repeating" } : undefined;
+    const isRepeating = repeatsOf(calls, results) === maxRepeats;
+    return isRepeating ? ({ status: "repeating" } as const) : undefined;
   };
 
-  const takeTurn = async (): Promise<Ending | undefined> => {
+  const takeTurn = async (
+    own: Pick<LlmParams, "tool_choice">,
+  ): Promise<TurnEnding | Suspended | undefined> => {
+    checkToolChoice({ ...params, ...own });
     const reply = await llm(
       {
         model,
         cache_control,
         ...params,
-        max_tokens: room,
+        ...own,
+        max_tokens: max_tokens * 2 ** cuts,
         messages: [...transcript],
         tools: definitions,
       },
       { signal, onText },
     );
     addUsage(usage, reply.usage);
-    const text = paused + textOf(reply);
-    const calls = toolCalls(reply.content);
+    const text = (paused ?? "") + joined([reply]);
+    const hasCalls = toolCalls(reply.content).length > 0;
+    if (reply.stop_reason === "max_tokens" && hasCalls) {
+      // The call's input was cut off and looks whole. Nothing of this turn is run or remembered.
+      if (cuts === 2) throw unusable(`A tool call was cut off at ${max_tokens * 4} tokens`, reply);
+      cuts += 1;
+      return undefined;
+    }
+    cuts = 0;
     switch (reply.stop_reason) {
       case "tool_use":
-        if (calls.length === 0) throw unusable("The turn stopped for a tool and calls none", reply);
+        if (!hasCalls) throw unusable("The turn stopped for a tool and calls none", reply);
+        paused = undefined;
         return callTools(reply);
       case "end_turn":
       case "stop_sequence":
       case "pause_turn":
-        if (calls.length > 0) throw unusable("The turn ended beside a tool call", reply);
+        if (hasCalls) throw unusable("The turn ended beside a tool call", reply);
         remember(transcript, reply);
-        paused = text;
-        if (reply.stop_reason === "pause_turn") return undefined;
-        if (text.trim())
-          return { status: "answered", answer: text, stopSequence: reply.stop_sequence };
-        if (askedToGoOn) throw unusable("Twice the turn ended without an answer", reply);
-        askedToGoOn = true;
-        transcript.push({ role: "user", content: "Please continue, and give your answer." });
-        return undefined;
+        paused = reply.stop_reason === "pause_turn" ? text : undefined;
+        if (paused !== undefined) return undefined;
+        if (askedToGoOn && isSilent(text, reply.stop_sequence))
+          throw unusable("Twice the turn ended without an answer", reply);
+        return { status: "answered", answer: text, stopSequence: reply.stop_sequence };
       case "max_tokens":
-        if (calls.length === 0) return { status: "max_tokens", text, stopDetails: null };
-        // The call's input was cut off and looks whole. Nothing of this turn is run or remembered.
-        if (room >= 4 * max_tokens)
-          throw unusable(`A tool call was cut off at ${room} tokens`, reply);
-        room *= 2;
-        return undefined;
       case "refusal":
       case "model_context_window_exceeded":
         return { status: reply.stop_reason, text, stopDetails: reply.stop_details ?? null };
@@ -173,27 +161,44 @@ export async function runAgent(
     }
   };
 
+  const goOn = (standing: Standing): Steering => {
+    const steering = steer?.(standing) ?? {};
+    const { ending } = standing;
+    const isOver = ending?.status !== "answered" || !isSilent(ending.answer, ending.stopSequence);
+    if (isOver || steering.say || steering.stop) return steering;
+    askedToGoOn = true;
+    return { ...steering, say: "Please continue, and give your answer." };
+  };
+
   const runLoop = async (): Promise<AgentResult> => {
-    for (let turn = first; turn < maxTurns; turn += 1) {
-      const evidence = { turns: turn + 1, usage, transcript };
-      const isOpen = open && turn === first;
+    let ending: TurnEnding | Suspended | undefined;
+    for (let turn = first; ; turn += 1) {
+      const evidence = { turns: turn, usage, transcript };
+      if (ending?.status === "suspended") return { ...ending, ...evidence };
+      const standing = { turn, left: maxTurns - turn, ending, transcript };
+      const begun = turn === first ? open : undefined;
+      const { stop, say, tool_choice } = paused === undefined && !begun ? goOn(standing) : {};
+      if (stop) return { status: "stopped", ...evidence };
+      if (say) transcript.push({ role: "user", content: say });
+      else if (ending) return { ...ending, ...evidence };
+      if (turn === maxTurns) return { status: "max_turns", ...evidence };
       try {
-        const ending = await step(`turn[${turn}]`, isOpen ? () => callTools(open) : takeTurn);
-        if (ending) return { ...ending, ...evidence };
+        const own = tool_choice ? { tool_choice } : {};
+        ending = await step(`turn[${turn}]`, () => (begun ? callTools(begun) : takeTurn(own)));
       } catch (error) {
         if (!(error instanceof BudgetError) || turn === 0) throw error;
-        return { status: "budget", error, ...evidence, turns: turn };
+        return { status: "budget", error, ...evidence };
       }
     }
-    return { status: "max_turns", turns: maxTurns, usage, transcript };
   };
   return runPattern("agent", runLoop, signal);
 }
 
-function textOf({ content }: Message): string {
-  return content.map((block) => (block.type === "text" ? block.text : "")).join("");
+/** Whether there is neither an answer nor a sequence that the caller chose to stop at. */
+function isSilent(answer: string, stopSequence: string | null): boolean {
+  return answer.trim() === "" && stopSequence === null;
 }
 
 function unusable(message: string, reply: Message): LlmOutputError {
-  return new LlmOutputError(message, { text: textOf(reply), stopReason: reply.stop_reason });
+  return new LlmOutputError(message, { text: joined([reply]), stopReason: reply.stop_reason });
 }

@@ -51,10 +51,14 @@ function turnBefore(path: string): string {
   return path.replace(/\d+(?=\]$)/, (turn) => String(Number(turn) - 1));
 }
 
-/** The results that a request reports, as the loop sends them: first in its last message. */
+/** The results that a request reports, as the loop sends them: after the last turn, before what is said
+ * beside them. */
 function lastResults(body: unknown): readonly ToolResultBlockParam[] {
   // What went out through the SDK has the SDK's types.
   const { messages = [] } = (body ?? {}) as { readonly messages?: readonly MessageParam[] };
-  const content = messages.at(-1)?.content ?? [];
-  return typeof content === "string" ? [] : content.filter((block) => block.type === "tool_result");
+  const last = messages.findLastIndex(({ role }) => role === "assistant");
+  return messages.slice(last + 1).flatMap(({ content }) => {
+    const blocks = typeof content === "string" ? [] : content;
+    return blocks.filter((block) => block.type === "tool_result");
+  });
 }

@@ -21,6 +21,9 @@ import type { Usage } from "./step.ts";
 import { checkTask, toolCalls } from "./tool-calls.ts";
 import { addUsage, noUsage, type UsageSum } from "./transcript.ts";
 
+/** Calls of the last turn wait for an answer that comes later; those that don't have a result. */
+export type Suspended = Pick<SuspendedRun, "status" | "results">;
+
 /** A run of which calls wait for an answer. Plain JSON: save it, and pass it to `runAgent` to go on. */
 export interface SuspendedRun {
   readonly status: "suspended";

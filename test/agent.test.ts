@@ -8,6 +8,8 @@ import {
   type AgentOptions,
   type AgentResult,
   runAgent,
+  type Standing,
+  type Steering,
   type SuspendedRun,
 } from "../patterns/agent.ts";
 import {
@@ -297,8 +299,23 @@ test("never runs a turn whose call was cut off, and asks again with twice the ro
   expect(await result).toMatchObject({ status: "answered", turns: 4 });
   expect(runs).toBe(1);
   const bodies = bodiesOf(api);
-  expect(bodies.map(({ max_tokens }) => max_tokens)).toEqual([16_000, 32_000, 64_000, 64_000]);
+  expect(bodies.map(({ max_tokens }) => max_tokens)).toEqual([16_000, 32_000, 64_000, 16_000]);
   expect(bodies.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 3]);
+});
+
+test("a turn that is cut off later gets as much room again", async () => {
+  const cut = turn("max_tokens", addCall("t1"));
+  const script = [cut, cut, turn("tool_use", addCall("t2")), cut, cut, done];
+  const { api, result } = start(script, { max_tokens: 100 });
+  expect(await result).toMatchObject({ status: "answered", turns: 6 });
+  expect(bodiesOf(api).map(({ max_tokens }) => max_tokens)).toEqual([100, 200, 400, 100, 200, 400]);
+});
+
+test("returns a sequence that the caller chose to stop at, without a text too", async () => {
+  const empty = { ...turn("stop_sequence"), stop_sequence: "END" };
+  const { api, result } = start([empty, done], { stop_sequences: ["END"] });
+  expect(await result).toMatchObject({ status: "answered", answer: "", stopSequence: "END" });
+  expect(api.sent).toHaveLength(1);
 });
 
 test("throws when a call is cut off three times", async () => {
@@ -486,6 +503,121 @@ test("takes the same call with another result, or another call, for progress", a
     turn("tool_use", addCall("t5")),
   ];
   expect(await start([...between, done]).result).toMatchObject({ status: "answered", turns: 6 });
+});
+
+// Steering
+
+/** Steers with these, one after the other, and keeps where the run stood each time. */
+function steering(...all: readonly (Steering | undefined)[]) {
+  const stood: Standing[] = [];
+  const steer = (standing: Standing) => {
+    stood.push({ ...standing, transcript: [...standing.transcript] });
+    return all[stood.length - 1];
+  };
+  return { stood, steer };
+}
+
+test("asks before each turn and after the last how to go on, and goes on by itself if not told", async () => {
+  const { stood, steer } = steering();
+  const { result } = start([turn("tool_use", addCall("t1")), done], { steer, maxTurns: 5 });
+  const { transcript } = await result;
+  expect(await result).toMatchObject({ status: "answered", answer: "Three", turns: 2 });
+  const ending = { status: "answered", answer: "Three", stopSequence: null };
+  expect(stood).toEqual([
+    { turn: 0, left: 5, ending: undefined, transcript: transcript.slice(0, 1) },
+    { turn: 1, left: 4, ending: undefined, transcript: transcript.slice(0, 3) },
+    { turn: 2, left: 3, ending, transcript },
+  ]);
+});
+
+test("ends when it's told to stop, before the next turn and after the last", async () => {
+  const { steer: early } = steering(undefined, { stop: true });
+  const before = start([turn("tool_use", addCall("t1")), done], { steer: early });
+  expect(await before.result).toMatchObject({ status: "stopped", turns: 1 });
+  expect((await before.result).transcript).toHaveLength(3);
+  expect(before.api.sent).toHaveLength(1);
+  const { steer } = steering(undefined, { stop: true, say: "Never sent" });
+  const after = start([turn("tool_use", addCall("t1"))], { steer, maxTurns: 1 });
+  expect(await after.result).toMatchObject({ status: "stopped", turns: 1 });
+  const never = start([done], { steer: () => ({ stop: true }) });
+  expect(await never.result).toMatchObject({ status: "stopped", turns: 0 });
+  expect(never.api.sent).toEqual([]);
+});
+
+test("says more in a message of its own, after results too, and goes on in place of ending", async () => {
+  const { steer } = steering({ say: "Be exact." }, { say: "Hurry." }, { say: "Sure?" });
+  const script = [turn("tool_use", addCall("t1")), turn("end_turn", "Four"), done];
+  const { api, result } = start(script, { steer });
+  expect(await result).toMatchObject({ status: "answered", answer: "Three", turns: 3 });
+  const said = bodiesOf(api).map(({ messages }) => messages.at(-1));
+  expect(said).toEqual(
+    ["Be exact.", "Hurry.", "Sure?"].map((content) => ({ role: "user", content })),
+  );
+  expect(lastMessages(api).map(({ role }) => role)).toEqual([
+    ...["user", "user", "assistant", "user", "user"],
+    ...["assistant", "user"],
+  ]);
+  expect(api.refusals).toEqual([]);
+  expectSamePrefixes(api);
+});
+
+test.each([
+  ["a refusal", [turn("refusal", "No")]],
+  ["an answer cut off", [turn("max_tokens", "Thr")]],
+  ["a full window", [turn("model_context_window_exceeded")]],
+  ["repeats", ["t1", "t2"].map((id) => turn("tool_use", addCall(id)))],
+])("goes on after %s if something is said", async (_, script) => {
+  const steer = ({ ending }: Standing) => (ending ? { say: "Go on." } : undefined);
+  const { api, result } = start([...script, turn("tool_use", addCall("t9")), done, done], {
+    steer: (standing) => (standing.ending?.status === "answered" ? undefined : steer(standing)),
+    maxRepeats: 2,
+  });
+  expect(await result).toMatchObject({ status: "answered", turns: script.length + 2 });
+  expect(api.refusals).toEqual([]);
+});
+
+test("shows an empty answer, and asks to continue only if nothing else is said", async () => {
+  const { stood, steer } = steering(undefined, { say: "An answer!" }, undefined, undefined);
+  const empty = turn("end_turn", " ");
+  const { api, result } = start([empty, empty, done], { steer });
+  expect(await result).toMatchObject({ status: "answered", answer: "Three" });
+  expect(stood.map(({ ending }) => ending)).toMatchObject([
+    undefined,
+    { status: "answered", answer: " " },
+    { status: "answered", answer: " " },
+    { status: "answered", answer: "Three" },
+  ]);
+  expect(lastMessages(api).map(({ content }) => content)).toEqual([
+    "1 + 2?",
+    "An answer!",
+    "Please continue, and give your answer.",
+  ]);
+});
+
+test("chooses a tool for one turn alone", async () => {
+  const choice = { type: "tool", name: "add" } as const;
+  const { steer } = steering(undefined, { tool_choice: choice });
+  const script = [1, 2, 3].map((n) => turn("tool_use", addCall(`t${n}`, n)));
+  const own = { model: "claude-sonnet-4-6", tool_choice: { type: "auto" } } as const;
+  const { api, result } = start([...script, done], { steer, ...own });
+  await result;
+  expect(api.sent.map((body) => JSON.parse(body).tool_choice)).toEqual([
+    ...[{ type: "auto" }, choice, { type: "auto" }, { type: "auto" }],
+  ]);
+  const { steer: forced } = steering({ tool_choice: choice });
+  const thinks = start([done], { steer: forced, thinking: { type: "adaptive" } });
+  expect(await rejection(thinks.result)).toBeInstanceOf(TypeError);
+  expect(thinks.api.sent).toEqual([]);
+});
+
+test("isn't asked while a turn is paused, nor after it was cut off in its pause", async () => {
+  const { stood, steer } = steering();
+  const pause = turn("pause_turn", "It is ", serverUse("s1"));
+  const script = [pause, turn("max_tokens", addCall("t1")), turn("end_turn", "three")];
+  const { api, result } = start(script, { steer });
+  expect(await result).toMatchObject({ status: "answered", answer: "It is three" });
+  expect(stood.map(({ turn }) => turn)).toEqual([0, 3]);
+  expect(api.refusals).toEqual([]);
 });
 
 test("adds up the usage of all turns, of those that are asked again too", async () => {
@@ -885,6 +1017,8 @@ test.each([
     { thinking: { type: "adaptive" }, tool_choice: { type: "any" } },
     TypeError,
   ],
+  // What plain JavaScript may give.
+  ["a steer that is none", "Hi", { steer: "left" as unknown as () => undefined }, TypeError],
   ["no turns", "Hi", { maxTurns: 0 }, RangeError],
   ["half a turn", "Hi", { maxTurns: 1.5 }, RangeError],
   ["no tokens", "Hi", { max_tokens: 0 }, RangeError],
@@ -904,7 +1038,7 @@ test("types a result by its status", async () => {
   expectTypeOf(result).toEqualTypeOf<AgentResult>();
   expectTypeOf(result.transcript).toEqualTypeOf<readonly MessageParam[]>();
   expectTypeOf(result.status).toEqualTypeOf<
-    | ("answered" | "max_turns" | "repeating" | "budget" | "suspended")
+    | ("answered" | "max_turns" | "repeating" | "stopped" | "budget" | "suspended")
     | ("refusal" | "max_tokens" | "model_context_window_exceeded")
   >();
   if (result.status === "answered") expectTypeOf(result.answer).toEqualTypeOf<string>();
@@ -997,6 +1131,8 @@ const anyRun = fc.record({
   turns: fc.array(anyTurn, { minLength: 1, maxLength: 7 }),
   maxTurns: fc.integer({ min: 1, max: 8 }),
   maxRepeats: fc.constantFrom(0, 2, 3),
+  /** Before which turns something is said. */
+  says: fc.oneof(fc.constant([]), fc.array(fc.boolean(), { maxLength: 9 })),
 });
 type Run = typeof anyRun extends fc.Arbitrary<infer R> ? R : never;
 
@@ -1033,11 +1169,12 @@ function anyTool(controller: AbortController): Tool {
 }
 
 async function checkRun(run: Run, api: StrictApi, llm: AgentOptions["llm"]): Promise<string> {
-  const { maxTurns, maxRepeats } = run;
+  const { maxTurns, maxRepeats, says } = run;
   const controller = new AbortController();
   const tools = [anyTool(controller)];
   const { signal } = controller;
-  const options = { tools, llm, signal, maxTurns, maxRepeats, maxOutputChars: 100 };
+  const steer = ({ turn }: Standing) => (says[turn] ? { say: "Go on." } : undefined);
+  const options = { tools, llm, signal, maxTurns, maxRepeats, maxOutputChars: 100, steer };
   const [outcome] = await Promise.allSettled([runAgent("Go", options)]);
 
   expect(api.refusals).toEqual([]);
@@ -1163,6 +1300,11 @@ test.each([
     "a forced tool with thinking",
     { tool_choice: { type: "any" }, thinking: { type: "adaptive" } },
     "Thinking may not be enabled",
+  ],
+  [
+    "a forced tool of a model that takes none",
+    { model: "claude-opus-5-5", tool_choice: { type: "any" } },
+    "doesn't support forced tool use",
   ],
 ])("the strict API refuses %s", (_, fault, rule) => {
   const sound = { ...base, messages: [ask] };

@@ -115,7 +115,10 @@ test.for(files)("$name begins with a comment that says what it is", ({ source })
   expect(source).toMatch(/^\/\*\*\n \* \S/);
 });
 
-test.for(workflows)("$name has at most 150 lines of code", ({ code }) => {
+const AGENTS = ["agent.ts", "approve.ts", "citations.ts", "subagent.ts"];
+const shortOnes = files.filter(({ name }) => WORKFLOWS.has(name) || AGENTS.includes(name));
+
+test.for(shortOnes)("$name has at most 150 lines of code", ({ code }) => {
   const lines = code.split("\n").filter((line) => line.trim() !== "");
   expect(lines.length).toBeLessThanOrEqual(150);
 });

@@ -1,6 +1,6 @@
 /** A recorded run of the agent is replayed, and gone on with, where its tools would say something else. */
 import { expect, test } from "vitest";
-import { runAgent } from "../patterns/agent.ts";
+import { type AgentOptions, runAgent } from "../patterns/agent.ts";
 import { RecordingError } from "../patterns/errors.ts";
 import { createLlm } from "../patterns/llm-call.ts";
 import { recordedTools } from "../patterns/recorded-tools.ts";
@@ -43,7 +43,13 @@ function toolsOf(day: string) {
 }
 
 /** Runs the agent on a day, through a recording; the server knows the script. */
-async function run(file: string, mode: RecordingMode, day: string, script = [...SCRIPT]) {
+async function run(
+  file: string,
+  mode: RecordingMode,
+  day: string,
+  script = [...SCRIPT],
+  steer?: AgentOptions["steer"],
+) {
   const [first, ...rest] = script;
   const server = await startServer(first ?? fails(500), ...rest);
   await using recording = await openRecording(file, { mode });
@@ -52,7 +58,7 @@ async function run(file: string, mode: RecordingMode, day: string, script = [...
   const { runs, tools } = toolsOf(day);
   const recorded = recordedTools(tools, recording);
   const ending = await step("eval", () =>
-    runAgent("How late is it?", { tools: recorded, llm }),
+    runAgent("How late is it?", { tools: recorded, llm, steer }),
   ).catch((error: unknown) => error);
   return { ending, runs, requests: server.requests, unused: recording.unused() };
 }
@@ -65,6 +71,15 @@ test("replays a run on what its tools gave then, errors and cut results too, and
   const tuesday = await run(file, "replay", "Tuesday");
   expect(tuesday).toEqual({ ...monday, runs: [], requests: [] });
   expect(JSON.stringify(tuesday.ending)).toContain("UTC is unknown on Monday");
+});
+
+test("replays a run to which something was said beside the results", async () => {
+  const file = await tapeFile();
+  const steer: AgentOptions["steer"] = ({ ending }) => (ending ? undefined : { say: "Hurry." });
+  const monday = await run(file, "record", "Monday", [...SCRIPT], steer);
+  expect(monday.ending).toMatchObject({ status: "answered", turns: 3 });
+  const tuesday = await run(file, "replay", "Tuesday", [...SCRIPT], steer);
+  expect(tuesday).toEqual({ ...monday, runs: [], requests: [] });
 });
 
 test("goes on with a broken run, and runs again only what no answered turn was told", async () => {

@@ -30,8 +30,8 @@ export const failure = defineFailure({
   title: "an endless loop",
   symptom: "The same call comes back turn after turn, until somebody stops the process.",
   catches: [
-    { file: "patterns/agent.ts", code: "repeats === maxRepeats" },
-    { file: "patterns/agent.ts", code: "turn < maxTurns" },
+    { file: "patterns/agent.ts", code: "repeatsOf(calls, results) === maxRepeats" },
+    { file: "patterns/agent.ts", code: "turn === maxTurns" },
   ],
   run: async (catching) => {
     const limits = catching ? { maxTurns: 5 } : UNLIMITED;

@@ -187,7 +187,7 @@ function check(body: string, issued: readonly Message[]): void {
   checkMessages(request, issued);
 }
 
-function checkTools({ tools = [], tool_choice, thinking }: Wire): void {
+function checkTools({ model, tools = [], tool_choice, thinking }: Wire): void {
   rule(Array.isArray(tools), "tools: Input should be a list");
   const names = new Set<unknown>();
   for (const tool of tools as readonly Wire[]) {
@@ -209,6 +209,9 @@ function checkTools({ tools = [], tool_choice, thinking }: Wire): void {
   const isForced = tool_choice.type === "any" || tool_choice.type === "tool";
   const thinks = isRecord(thinking) && thinking.type !== "disabled";
   rule(!isForced || !thinks, "Thinking may not be enabled when tool_choice forces tool use");
+  // The models' own pages: these two take no forced tool.
+  const takesNone = /^claude-(opus|sonnet)-5-5\b/.test(String(model));
+  rule(!isForced || !takesNone, "tool_choice: this model doesn't support forced tool use");
 }
 
 function checkMessages({ messages }: Wire, issued: readonly Message[]): void {
