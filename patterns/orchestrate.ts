@@ -95,20 +95,22 @@ export async function orchestrate(
       return result;
     };
     const perform = async (task: Task, signal: AbortSignal): Promise<TaskResult> => {
-      const needs = plan.filter(({ id }) => task.needs.includes(id));
-      const results = await Promise.all(needs.map((need) => resultOf(need, signal)));
+      const { id, text, needs } = task;
+      const needed = plan.filter(({ id }) => needs.includes(id));
+      const results = await Promise.all(needed.map((need) => resultOf(need, signal)));
       const missing = results.find((result) => !isDone(result));
-      if (missing) return { ...task, status: "skipped", reason: `${missing.id} has no result` };
-      const assignment = { ...task, request, results: results.filter(isDone) };
+      if (missing)
+        return { id, text, needs, status: "skipped", reason: `${missing.id} has no result` };
+      const assignment = { id, text, needs, request, results: results.filter(isDone) };
       const context = { llm: withSignal(signal, options.llm), signal };
       const name = `worker[${plan.indexOf(task)}]`;
       try {
         const output = await step(name, () => worker(assignment, context), signal);
-        checkText(`result of task ${task.id}`, output);
-        return { ...task, status: "done", output };
+        checkText(`result of task ${id}`, output);
+        return { id, text, needs, status: "done", output };
       } catch (error) {
         if (onError !== "settle" || error instanceof HaltError || signal.aborted) throw error;
-        return { ...task, status: "failed", error };
+        return { id, text, needs, status: "failed", error };
       }
     };
 

@@ -184,11 +184,12 @@ function findElements<T extends string>(reply: string, tags: readonly T[]): Elem
       for (const marks of stacks) {
         while ((marks.at(-1)?.start ?? -1) > opener.start) marks.pop();
       }
-      elements.push({ ...opener, end, inner: reply.slice(opener.end, start) });
+      const inner = reply.slice(opener.end, start);
+      elements.push({ tag, start: opener.start, end, attributes: opener.attributes, inner });
     } else if (slash) {
       strays.push(mark);
     } else if (bracket && attributes.endsWith("/")) {
-      elements.push({ ...mark, attributes: attributes.slice(0, -1), inner: "" });
+      elements.push({ tag, start, end, attributes: attributes.slice(0, -1), inner: "" });
     } else if (bracket || end === reply.length) {
       openers.get(tag)?.push(mark);
     }

@@ -50,7 +50,7 @@ export async function request(
       annotate({ sent: true });
       const reply = streams
         ? await streamed(api, params, options, onText, watch)
-        : await api.create({ ...params, stream: false }, options);
+        : await api.create(Object.assign({}, params, { stream: false as const }), options);
       return asMessage(reply, watch.body());
     });
   } catch (error) {
