@@ -46,6 +46,7 @@ export function parseTags<const T extends string>(reply: string, tags: readonly 
   checkTags(tags);
   const elements = findElements(reply, tags);
   const coded = elements.filter(isCoded);
+  if (coded.length === 0) return elements.map(({ tag, inner }) => asWritten(tag, inner));
   for (const { tag, attributes, start } of coded) {
     const valid = XMLValidator.validate(`<${tag}${attributes}/>`);
     if (valid !== true) throw unusable(`<${tag}> is malformed (${valid.err.msg})`, reply, start);
@@ -55,11 +56,12 @@ export function parseTags<const T extends string>(reply: string, tags: readonly 
     .map(({ attributes, inner }) => `<e${escapeRest(attributes)}>${escapeRest(inner)}</e>`)
     .join("");
   const fitting = document.includes("&#13;") ? crParser : parser;
-  const decoded: Parsed[] = coded.length > 0 ? fitting.parse(`<all>${document}</all>`).all.e : [];
+  const decoded: Parsed[] = fitting.parse(`<all>${document}</all>`).all.e;
   let next = 0;
   return elements.map((element) => {
     const { tag, inner } = element;
-    const { text = inner, attributes = {} } = (isCoded(element) && decoded[next++]) || {};
+    if (!isCoded(element)) return asWritten(tag, inner);
+    const { text = inner, attributes = {} } = decoded[next++] ?? {};
     const named = Object.entries(attributes).map(([key, value]) => [key.slice(1), value] as const);
     return { tag, text, raw: inner, attributes: new Map(named) };
   });
@@ -156,8 +158,13 @@ export function tagged(
   return `<${tag}${attributes.join("")}>${safe}</${tag}>`;
 }
 
-/** An opener or a closer in the reply, from `start` to `end`. */
-interface Mark<T> {
+/** An element without attributes and entities. */
+function asWritten<T extends string>(tag: T, inner: string): Tagged<T> {
+  return { tag, text: inner, raw: inner, attributes: new Map() };
+}
+
+/** A piece of the reply, from `start` to `end`. */
+interface Piece<T> {
   readonly tag: T;
   readonly start: number;
   readonly end: number;
@@ -165,7 +172,13 @@ interface Mark<T> {
   readonly attributes: string;
 }
 
-interface Element<T> extends Mark<T> {
+/** An opener or a closer, with its slash and its `>`, both `""` if absent. */
+interface Mark<T> extends Piece<T> {
+  readonly slash: string;
+  readonly bracket: string;
+}
+
+interface Element<T> extends Piece<T> {
   readonly inner: string;
 }
 
@@ -176,8 +189,8 @@ function findElements<T extends string>(reply: string, tags: readonly T[]): Elem
   const openers = new Map(tags.map((tag): [T, Mark<T>[]] => [tag, []]));
   const stacks = [elements, strays, ...openers.values()];
 
-  for (const { slash, bracket, ...mark } of findMarks(reply, tags)) {
-    const { tag, start, end, attributes } = mark;
+  for (const mark of findMarks(reply, tags)) {
+    const { tag, start, end, attributes, slash, bracket } = mark;
     const opener = slash && bracket ? openers.get(tag)?.pop() : undefined;
     if (opener) {
       // Whatever began inside this element is its text.
@@ -204,13 +217,14 @@ function findElements<T extends string>(reply: string, tags: readonly T[]): Elem
   throw unusable(what, reply, stray.start);
 }
 
-/** Every opener and closer of one of `tags`, with its slash and its `>`, both `""` if absent. */
-function* findMarks<T extends string>(reply: string, tags: readonly T[]) {
+/** Every opener and closer of one of `tags`. */
+function findMarks<T extends string>(reply: string, tags: readonly T[]): Mark<T>[] {
+  const marks: Mark<T>[] = [];
   const known = new Map(tags.map((tag) => [tag.toLowerCase(), tag]));
   for (let from = 0; ; ) {
     TAG_START.lastIndex = from;
     const match = TAG_START.exec(reply);
-    if (!match) return;
+    if (!match) return marks;
     const [begun, slash = "", name = ""] = match;
     from = match.index + begun.length;
     const tag = known.get(name.toLowerCase());
@@ -219,7 +233,7 @@ function* findMarks<T extends string>(reply: string, tags: readonly T[]) {
     const attributes = readAttributes(reply, from);
     const bracket = reply[from + attributes.length] === ">" ? ">" : "";
     from += attributes.length + bracket.length;
-    yield { tag, start: match.index, end: from, attributes, slash, bracket };
+    marks.push({ tag, start: match.index, end: from, attributes, slash, bracket });
   }
 }
 
@@ -239,10 +253,11 @@ function readAttributes(reply: string, from: number): string {
   return reply.slice(from, end);
 }
 
-/** Escapes all but the entities to be decoded; a CR too, as the parser would make it an LF. */
+/** Escapes all but the entities to be decoded; a CR too, as the parser would make it an LF. An `&` that
+ * can't be an entity stays: the parser leaves it, and takes a hundred times as long over `&amp;`. */
 function escapeRest(text: string): string {
   return text
-    .replace(/&(?!(?:lt|gt|amp|quot|apos);)/g, "&amp;")
+    .replace(/&(?!(?:lt|gt|amp|quot|apos);)(?=#|\w+;)/g, "&amp;")
     .replaceAll("<", "&lt;")
     .replaceAll("\r", "&#13;");
 }

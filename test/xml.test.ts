@@ -40,6 +40,7 @@ test.each([
   ["control characters", "\u0000\u0001\u000b\u001b[0m\u007f\u0085\u2028"],
   ["lone surrogates and noncharacters", "\ud800 \udc00 \ufffe \uffff"],
   ["entities that aren't XML's five", "&a; &#65; &#x42; &#0; &#13; &nbsp; &copy; &LT; &lt & ;"],
+  ["what a lenient parser takes for a number's entity", "&#38\rx; &#38<b>; &# 65 x;"],
   ["an entity that is none", "AT&T; &;&amp"],
   ["a fenced block", "Use:\n```ts\nlet x = 1;\n```\ndone"],
 ])("keeps %s whole", (_, text) => {

@@ -179,7 +179,9 @@ function hostileText(): void {
   const deep = size / "<task></task>".length;
   texts.push("<task>".repeat(deep) + "</task>".repeat(deep));
   texts.push(`<task ${" ".repeat(size)}`, `<task id="${"<task>".repeat(size / 6)}`);
-  texts.push(`<task>${"&".repeat(size)}</task>`, `<task>${"<b>&lt;".repeat(size / 7)}</task>`);
+  for (const piece of ["&", "&#", "&x;", "<b>&lt;"]) {
+    texts.push(`<task>${piece.repeat(size / piece.length)}</task>`);
+  }
   const times = texts.map((text) => {
     const runs = [1, 2, 3].map(() => {
       const from = process.cpuUsage();
