@@ -10,6 +10,7 @@
  * are never settled: the caller's abort; a `HaltError`, which cancels the siblings; and its kind
  * `BudgetError`, which lets the siblings end, since they are paid for, and is handed back.
  */
+import { setMaxListeners } from "node:events";
 import { BudgetError, HaltError } from "./errors.ts";
 import type { PatternOptions } from "./llm-call.ts";
 
@@ -90,6 +91,8 @@ export interface Follower {
  */
 export function follow(...signals: readonly (AbortSignal | undefined)[]): Follower {
   const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  ours.add(controller.signal);
   const followed: Set<AbortController>[] = [];
   for (const signal of signals) {
     if (!signal) continue;
@@ -103,6 +106,21 @@ export function follow(...signals: readonly (AbortSignal | undefined)[]): Follow
   return { controller, release };
 }
 
+/**
+ * A signal for code that listens anew at each call, as the SDK does: one that a fan-out made as it is, and
+ * in a caller's place one that follows it, until it's released.
+ */
+export function lend(signal: AbortSignal | undefined): {
+  readonly signal: AbortSignal | undefined;
+  readonly release?: () => void;
+} {
+  if (!signal || ours.has(signal)) return { signal };
+  const { controller, release } = follow(signal);
+  return { signal: controller.signal, release };
+}
+
+/** The signals made here, which take any number of listeners. They last no longer than their fan-out. */
+const ours = new WeakSet<AbortSignal>();
 const followers = new WeakMap<AbortSignal, Set<AbortController>>();
 
 function listen(signal: AbortSignal): Set<AbortController> {

@@ -4,6 +4,7 @@ import Anthropic, { AnthropicError, BadRequestError, type Middleware } from "@an
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
+import { follow } from "../patterns/fan-out.ts";
 import {
   createLlm,
   type Layer,
@@ -981,6 +982,23 @@ test("listens to one signal once for a hundred calls, without a warning, and lea
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   expect(warnings).toEqual([]);
   expect(server.requests).toHaveLength(100);
+});
+
+test("hands a fan-out's own signal on to its calls, without a warning, and leaves nothing on it", async () => {
+  const warnings: Error[] = [];
+  const keep = (warning: Error) => warnings.push(warning);
+  process.on("warning", keep);
+  onTestFinished(() => void process.off("warning", keep));
+  const { server, llmCall } = await open(reply("4"), { concurrency: 20 });
+  const { controller, release } = follow(undefined);
+  const ask = withSignal(controller.signal, llmCall);
+  const calls = Array.from({ length: 50 }, (_, i) => ask("Hi", i % 2 ? { onText: () => {} } : {}));
+  await Promise.all(calls);
+  await setImmediate();
+  expect(getEventListeners(controller.signal, "abort")).toEqual([]);
+  expect(warnings).toEqual([]);
+  expect(server.requests).toHaveLength(50);
+  release();
 });
 
 test("puts calls under a signal, beside the signal that they are given", async () => {

@@ -11,7 +11,7 @@
 import { type Anthropic, AnthropicError, APIError } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { HaltError, LlmOutputError } from "../errors.ts";
-import { follow } from "../fan-out.ts";
+import { lend } from "../fan-out.ts";
 import type { CallOptions, Params } from "../llm-call.ts";
 import { annotate, reportText } from "../step.ts";
 import { asMessage, checkEvent, joined, notMessage, textIn } from "./reply.ts";
@@ -39,27 +39,25 @@ export async function request(
   // The beta API takes and gives a superset; only its types are apart.
   const api = params.betas ? (client.beta.messages as unknown as Api) : client.messages;
   const streams = onText !== undefined || params.max_tokens >= STREAM_FROM_TOKENS;
-  // A signal of the call's own, so that what the SDK attaches to it goes with the call.
-  const follower = signal && follow(signal);
-  const own = follower?.controller.signal;
+  const { signal: own, release } = lend(signal);
   const watch = watchBody(idleMs);
   const options = { signal: own, middleware: [watch.middleware] };
   try {
-    return await slots(own, async () => {
+    const reply = await slots(own, () => {
       // A call that was cancelled before this has cost nothing: budgets and displays ask for it.
       annotate({ sent: true });
-      const reply = streams
-        ? await streamed(api, params, options, onText, watch)
-        : await api.create(Object.assign({}, params, { stream: false as const }), options);
-      return asMessage(reply, watch.body());
+      return streams
+        ? streamed(api, params, options, onText, watch)
+        : api.create(Object.assign({}, params, { stream: false as const }), options);
     });
+    return asMessage(reply, watch.body());
   } catch (error) {
     own?.throwIfAborted();
     // Half a JSON text; in a stream such an error is the caller's own, thrown by onText.
     if (error instanceof SyntaxError && !streams) throw notWhole(error, watch.body() ?? "");
     throw error;
   } finally {
-    follower?.release();
+    release?.();
   }
 }
 
