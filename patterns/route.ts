@@ -141,9 +141,10 @@ function checkRoutes(routes: Routes, fallback: string | undefined): ReadonlyMap<
     checkName(name);
     checkFunction(`run of "${name}"`, run);
     checkText(`when of "${name}"`, when);
-    const twin = names.get(fold(name));
+    const label = fold(name);
+    const twin = names.get(label);
     if (twin) throw new TypeError(`Routes "${twin}" and "${name}" can't be told apart by name`);
-    names.set(fold(name), name);
+    names.set(label, name);
   }
   if (names.size === 0) throw new TypeError("At least one route is needed, got none");
   if (fallback !== undefined && !Object.hasOwn(routes, fallback)) {
