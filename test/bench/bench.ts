@@ -5,7 +5,7 @@
  *     npm run bench               prints each figure with its quartiles and its goal
  *     npm run bench -- --check    exits with 1 if a goal is missed
  *
- * Their CPU time is taken in one process, in small blocks that take turns. So what isn't seen is that
+ * Their CPU time is taken in one process, in blocks that take turns. So what isn't seen is that
  * the path's AsyncLocalStorage makes every promise of a process a little dearer, ours or not (on Node
  * 20, not on 24); most servers have one already.
  */
@@ -20,6 +20,13 @@ import { createLauncher, type Group } from "./protocol.ts";
 import type { Figure } from "./repo-tools.ts";
 
 const PAIRS_OF_LOADS = 5;
+/** CPU time is taken in so many pairs of blocks. */
+const PAIRS = 40;
+/** How many calls a block makes: the garbage collector runs once in some 75, for the CPU time of about
+ * 20, and a block that holds either one run of it or none is no measure. */
+const CALLS_IN_BLOCK = 200;
+/** How many calls each makes before, until what is run at each has been compiled. */
+const WARM_UP_CALLS = 4000;
 
 const launcher = await createLauncher();
 const server = launcher.start("server");
@@ -44,23 +51,21 @@ async function cpu(): Promise<void> {
   const worker = launcher.worker("ours", `${url}/0`);
   const repeat = (work: string | readonly Group[]) => async (times: number) =>
     (await worker.ask({ do: "repeat", work, times })).cpu;
-  const compare = async (work: string, { warmUp, pairs, times }: Blocks) => {
+  const compare = async (work: string) => {
     const { groups = [] } = await worker.ask({ do: "trace", work });
     const [ours, bare] = [repeat(work), repeat(groups)];
+    const calls = groups.flat().length;
+    const times = Math.ceil(CALLS_IN_BLOCK / calls);
     // The compiler works on other threads, whose time counts too: it must have come to an end.
-    await ours(warmUp);
-    await bare(warmUp);
+    await ours(Math.ceil(WARM_UP_CALLS / calls));
+    await bare(Math.ceil(WARM_UP_CALLS / calls));
     return ratios(
       () => ours(times),
       () => bare(times),
-      pairs,
+      PAIRS,
     );
   };
-  report(
-    "CPU of one call",
-    await compare("one call", { warmUp: 1000, pairs: 150, times: 20 }),
-    1.1,
-  );
+  report("CPU of one call", await compare("one call"), 1.1);
   for (const work of [
     "chain of 3",
     "route",
@@ -69,16 +74,9 @@ async function cpu(): Promise<void> {
     "orchestrate 1 + 4 + 1",
     "refine of 2 rounds",
   ]) {
-    const blocks = { warmUp: 200, pairs: 100, times: 5 };
-    report(`CPU of ${work}`, await compare(work, blocks), 1.15);
+    report(`CPU of ${work}`, await compare(work), 1.15);
   }
   worker.end();
-}
-
-interface Blocks {
-  readonly warmUp: number;
-  readonly pairs: number;
-  readonly times: number;
 }
 
 /** A thousand calls of 50 ms, a hundred in flight, by new workers each time. */

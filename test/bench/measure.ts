@@ -1,4 +1,4 @@
-/** Two ways of doing the same, measured in many small blocks that take turns, as a ratio. */
+/** Two ways of doing the same, measured in blocks that take turns, as a ratio. */
 
 /** A ratio's median, and the quartiles around it. */
 export interface Spread {
@@ -8,8 +8,8 @@ export interface Spread {
 }
 
 /**
- * Ours by the bare one's: the ratio of their medians, and the quartiles of the ratios pair by pair. A
- * pair's own ratio says little where a neighbour takes the core for half a block.
+ * Ours by the bare one's: the median and the quartiles of the ratios pair by pair. What slows the
+ * machine down for a while slows both of a pair, which the medians of either over all pairs would mix.
  */
 export async function ratios(
   ours: () => Promise<number>,
@@ -17,17 +17,14 @@ export async function ratios(
   pairs: number,
 ): Promise<Spread> {
   const all: number[] = [];
-  const [our, their]: [number[], number[]] = [[], []];
   for (let pair = 0; pair < pairs; pair += 1) {
     // Who goes first changes each time, so that neither always pays for what the other left.
     const ourFirst = pair % 2 === 0;
     const first = await (ourFirst ? ours : bare)();
     const second = await (ourFirst ? bare : ours)();
     all.push(ourFirst ? first / second : second / first);
-    our.push(ourFirst ? first : second);
-    their.push(ourFirst ? second : first);
   }
-  return { ...spread(all), median: spread(our).median / spread(their).median };
+  return spread(all);
 }
 
 export function spread(values: readonly number[]): Spread {
