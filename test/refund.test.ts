@@ -22,6 +22,7 @@ import { job } from "../runners/refund.ts";
 import { writeAtomically } from "../runners/shared/atomic-file.ts";
 import { perform, type Settings } from "../runners/shared/perform.ts";
 import { openSuspension, type SuspensionFlags } from "../runners/shared/suspension.ts";
+import { openView } from "../runners/shared/view.ts";
 import { CALLS, makeRefunds } from "./shared/refunding.ts";
 import { folder, Kept } from "./shared/runner.ts";
 import { rejection, reply, startServer } from "./shared/server.ts";
@@ -383,6 +384,26 @@ test("live, the terminal is asked, one call after the other, and the tree makes 
   ]);
   expect(results[2]).toMatchObject(told(PAID, /since nobody answered\./, BEFORE));
   expect(stdout.text).toContain("5107: 49.90 EUR paid, 49.90 EUR refunded");
+  // The tree is drawn again after the questions, and stands there whole in the end.
+  expect(stdout.text).toMatch(/\n└─ ✓ agent\/turn\[2\] .*Dear Hanna, the kettle/);
+});
+
+test("the tree keeps still while the terminal is asked", async () => {
+  const [stdout, stderr] = [new Kept(60), new Kept(60)];
+  const place = { env: { NO_COLOR: "1" }, output: { stdout, stderr } };
+  const view = openView({ name: "a", title: "b", mode: "live", json: false }, place);
+  const drawn = (path: string) => {
+    const before = stdout.text.length;
+    view.onEvent({ type: "start", kind: "step", path, at: 0 });
+    return stdout.text.slice(before);
+  };
+  view.start(undefined);
+  expect(drawn("a")).toContain("… a");
+  const asked = await view.aside(async () => [drawn("a/b"), "yes"]);
+  expect(asked).toEqual(["", "yes"]);
+  expect(drawn("a/c")).toMatch(/… a\/c/);
+  view.end({ result: undefined, words: "", budget: undefined, unused: [] });
+  expect(stdout.text).toContain("├─ … a/b");
 });
 
 test("live without a terminal, nothing is paid", async () => {

@@ -97,7 +97,9 @@ function liveView(subject: Subject, { output, env }: Place): View {
     },
     aside: async (work) => {
       isAside = true;
+      // With the cursor, which the tree hides.
       update.clear();
+      update.done();
       return work().finally(() => {
         isAside = false;
         draw();
