@@ -107,6 +107,7 @@ export function createApproval({ ask, timeoutMs = 600_000 }: ApprovalOptions): A
       if (objection !== undefined) throw declined(request, objection);
       const now = visible(await preview(input, context));
       if (now !== request.effect) throw outdated(request, now);
+      signal?.throwIfAborted();
       return runApproved(() => tool.run(input, context), request);
     };
 

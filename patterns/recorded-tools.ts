@@ -7,7 +7,7 @@
  *
  * Use when an agent's run is replayed, or gone on with. What its tools look at may have changed since, and
  * then the next turn would be another request. What a run that broke off had not told to a turn that was
- * answered runs again: a tool that writes must bear that.
+ * answered runs again: a tool that writes must bear that, as one does that is `done` in approve.ts.
  *
  * Costs nothing: the results are on the tape already, in the request that reported them to the model.
  * Not for tools that call a model themselves: their calls are on the tape, and replay by themselves.

@@ -1,7 +1,7 @@
 /**
  * Where an agent's run begins: with a task, with a transcript, or in the turn in which it was suspended.
  *
- *     turn[2] ─┬─ tool[0] ─► result ─────┬─► SuspendedRun, plain JSON
+ *     turn[2] ─┬─ tool[0] ─► result ──────┬─► SuspendedRun, plain JSON
  *              └─ tool[1] ─► SuspendError ┘        │ days later,
  *     turn[2] ─┬─ tool[0]    has its result ◄──────┤ another process
  *              └─ tool[1] ─► runs anew ◄──────────┘ ─► turn[3]

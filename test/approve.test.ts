@@ -451,6 +451,22 @@ test("when the run is cancelled, nothing that waits is asked or run", async () =
   expect([asked.length, paid]).toEqual([1, []]);
 });
 
+test("a run that is cancelled after the yes, and before the tool runs, pays nothing", async () => {
+  const controller = new AbortController();
+  const { approve, paid } = gate("yes");
+  let previews = 0;
+  const preview = () => {
+    previews += 1;
+    if (previews === 2) controller.abort("enough");
+    return "Pays.";
+  };
+  const run = (payment: Payment) => String(paid.push(payment));
+  const tool = approve({ ...PAY, run }, { preview });
+  const call = tool.run(ADA, context("t1", controller.signal));
+  expect(await rejection(Promise.resolve(call))).toBe("enough");
+  expect([previews, paid]).toEqual([2, []]);
+});
+
 // In an agent's loop
 
 test("an error in one question and no answer to the other: both declined, in one message", async () => {
