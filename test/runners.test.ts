@@ -30,9 +30,10 @@ import { openView } from "../runners/shared/view.ts";
 import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
 
-const NAMES = ["chain", "route", "section", "vote", "orchestrate", "refine", "agent"];
+const AGENTS = ["agent", "subagent", "refund"];
 /** Those whose recorded calls are single prompts. */
-const WORKFLOWS = NAMES.slice(0, -1);
+const WORKFLOWS = ["chain", "route", "section", "vote", "orchestrate", "refine"];
+const NAMES = [...WORKFLOWS, ...AGENTS];
 const RECORDINGS = join(ROOT, "runners/recordings");
 /** Starting Node and tsx takes a second, and more on a busy machine. */
 const CHILD = { timeout: 60_000 };
@@ -205,6 +206,83 @@ test("agent: a run that is cut short says why, and what to do", async () => {
   );
 });
 
+test("refund: one is paid after a yes, one is declined, and one is refused unasked", async () => {
+  const { result, calls } = await replayed("refund");
+  expect(result).toMatchObject({ status: "answered", turns: calls.length });
+  const { questions, orders } = result as {
+    questions: { call: string; said: string }[];
+    orders: { id: string; paid: number; refunds: { callId: string; cents: number }[] }[];
+  }; // JSON has no types
+  expect(questions.map(({ said }) => said).toSorted()).toEqual([
+    "no, opened coffee isn't taken back",
+    "yes",
+  ]);
+  const back = orders.map(({ id, refunds }) => [id, refunds.map(({ cents }) => cents)]);
+  expect(back).toEqual([
+    ["5098", [1_800]],
+    ["5107", [4_990]],
+    ["5121", []],
+  ]);
+  const { stdout } = await run(["replay", "refund"]);
+  expect(stdout).toMatch(/^agent\/turn\[\d\]\/tool\[\d\]\/ask {2}yes$/m);
+});
+
+test("refund: suspended and gone on with, it ends as if it had never been", async () => {
+  const file = join(await folder(), "run.json");
+  const begun = await run(["replay", "refund", "--suspend", file]);
+  expect(begun).toMatchObject({ code: 0, stderr: "" });
+  const goOn = `go on with: npm start refund -- --resume ${file} --answer yes`;
+  expect(begun.stdout).toContain(goOn);
+  let [last, steps] = [begun, 0];
+  for (; last.stdout.includes(goOn) && steps < 5; steps += 1) {
+    // The kettle is what the recorded person says yes to.
+    const [, order] = /"(\d{4})".*\n> \(waits/.exec(last.stdout) ?? [];
+    const answer = order === "5107" ? "yes" : "no";
+    last = await run(["replay", "refund", "--resume", file, "--answer", answer]);
+    expect(last).toMatchObject({ code: 0, stderr: "" });
+  }
+  expect(steps).toBe(2);
+  const whole = await run(["replay", "refund"]);
+  // The letter and the order book.
+  const letter = (stdout: string) =>
+    /\n\n[\s\S]*answered after \d+ turns/.exec(stdout.slice(stdout.lastIndexOf("\n> ")))?.[0];
+  expect(letter(last.stdout)).toBe(letter(whole.stdout));
+  expect(existsSync(file)).toBe(false);
+});
+
+test("refund: asks on the terminal when it's live, and a pipe is nobody", async () => {
+  const call = (id: string, name: string, input: object) => ({ type: "tool_use", id, name, input });
+  const refund = call("t1", "refund", { order: "5107", cents: 4_990, reason: "Leaks" });
+  const stop = { stop_reason: "tool_use" };
+  const { requests } = await serve(reply([refund], stop), reply("Sorry."));
+  const { code, stdout } = await run(["live", "refund"]);
+  expect([code, requests.length]).toEqual([0, 2]);
+  expect(stdout).toContain("> (not asked: Error: there is no terminal to ask on)");
+  expect(JSON.stringify(requests[1]?.body.messages)).toContain("Declined: refund(");
+});
+
+test("subagent: three deliver findings and gaps at once, and one call combines them", async () => {
+  const { result, calls, totals } = await replayed("subagent");
+  const { answer, reports, checked } = result as {
+    answer: string;
+    reports: { status: string; findings: unknown[]; gaps: string[] }[];
+    checked: unknown[];
+  }; // JSON has no types
+  expect(answer).toMatch(/\bpatterns\/\w+\.ts:\d+/);
+  expect(reports).toHaveLength(3);
+  for (const { status, findings } of reports) {
+    expect(status).toMatch(/^(delivered|asked)$/);
+    expect(findings.length).toBeGreaterThan(0);
+  }
+  expect(reports.flatMap(({ gaps }) => gaps).length).toBeGreaterThan(0);
+  expect(checked.length).toBeGreaterThan(0);
+  const starts = calls.filter(({ path }) => path.endsWith("turn[0]"));
+  expect(starts.map(({ path }) => path).toSorted()).toEqual(
+    [0, 1, 2].map((brief) => `research/brief[${brief}]/subagent/agent/turn[0]`),
+  );
+  expect(totals.savedMs).toBeGreaterThan(0);
+});
+
 test("says which recorded calls nobody asked for", async () => {
   const file = await edited("route", (text) => {
     const [, , last = ""] = text.split("\n");
@@ -288,6 +366,33 @@ test.for<[argv: string[], says: string]>([
   [["live", "route", "--recording", "x.jsonl"], "--recording goes with one pattern, in npm start"],
   [["replay", "--transcribed"], "--transcribed goes with record only"],
   [["replay", "--colour"], "Unknown option '--colour'; see npm start -- --help"],
+  [["replay", "route", "--suspend", "x.json"], "--suspend goes with refund, the job that asks"],
+  [["replay", "--resume", "x.json", "--answer", "yes"], "--resume goes with refund, the job"],
+  [["live", "vote", "--answer", "yes"], "--answer goes with refund, the job that asks a person"],
+  [["record", "refund", "--suspend", "x.json"], "--suspend goes with npm start and npm run live"],
+  [["replay", "refund", "--answer", "yes"], "--answer goes with --resume: nothing was asked yet"],
+  [["replay", "refund", "--resume", "x.json"], "--resume needs the answer: --answer yes, or "],
+  [
+    ["replay", "refund", "--suspend", "a.json", "--resume", "b.json"],
+    "--suspend begins a run, and",
+  ],
+  [
+    ["replay", "refund", "--suspend", "run"],
+    `A suspended run is kept in a .json file, not in "${join(ROOT, "run")}"`,
+  ],
+  [
+    ["replay", "refund", "--suspend", "package.json"],
+    `${join(ROOT, "package.json")} is there already: go on with`,
+  ],
+  [
+    ["replay", "refund", "--resume", "none.json", "--answer", "yes"],
+    `There is no suspended run in ${join(ROOT, "none.json")}`,
+  ],
+  [
+    ["live", "refund", "my mail", "--resume", "x.json", "--answer", "yes"],
+    "--resume goes on with the input that the run began with: leave yours out",
+  ],
+  [["replay", "refund", "--yes"], "Unknown option '--yes'; see npm start -- --help"],
   [["watch"], 'Start it with npm start, npm run live or npm run record, not "watch"'],
 ])("refuses %j in a line, with exit code 2", async ([argv, says]) => {
   const { code, stdout, stderr } = await run(argv);
@@ -301,6 +406,7 @@ test.for([
   ["replay", "npm_config_pace", "1", "npm start route -- --pace"],
   ["live", "npm_config_model", "qwen3", "npm run live route -- --model"],
   ["record", "npm_config_budget", "true", "npm run record route -- --budget"],
+  ["live", "npm_config_suspend", "run.json", "npm run live route -- --suspend"],
 ] as const)("tells that npm kept a flag: %s with %s=%s", async ([mode, name, value, right]) => {
   const { code, stderr } = await run([mode, "route"], { env: { [name]: value } });
   expect([code, stderr.trimEnd().endsWith(right)]).toEqual([2, true]);
@@ -561,7 +667,7 @@ const recordingsOf = (names: readonly string[]) =>
     })),
   );
 const recordings = await recordingsOf(WORKFLOWS);
-const agentRecordings = await recordingsOf(["agent", ...evals]);
+const agentRecordings = await recordingsOf(["agent", "refund", ...evals]);
 
 test("there is a recording of each pattern, and nothing else", async () => {
   const files = await readdir(RECORDINGS);
@@ -603,7 +709,8 @@ test.for(recordings)("the recording of $name tells nothing of where it was made"
   expect((found ?? []).filter((word) => word !== own)).toEqual([]);
 });
 
-test.for(agentRecordings)("the recording of $name holds turns and nothing more", ({ text }) => {
+test.for(agentRecordings)("the recording of $name holds turns and nothing more", (recording) => {
+  const { name, text } = recording;
   const [header, ...lines] = text.trimEnd().split("\n");
   const model = "claude-opus-5-5";
   expect(JSON.parse(header ?? "")).toMatchObject({ origin: "transcribed", model });
@@ -613,7 +720,7 @@ test.for(agentRecordings)("the recording of $name holds turns and nothing more",
     const { messages, system, tools, ...params } = request.body;
     const cache_control = { type: "ephemeral" };
     expect(params).toEqual({ max_tokens: 16_000, model, cache_control });
-    expect([typeof system, tools.length]).toEqual(["string", 3]);
+    expect([typeof system, tools.length]).toEqual(["string", name === "refund" ? 2 : 3]);
     // Each turn's request goes on from the one before.
     expect(messages).toHaveLength(1 + 2 * index);
     expect(reply.headers).toEqual({ "content-type": expect.stringMatching(/^application\/json/) });
@@ -650,7 +757,8 @@ test.for([40, 60, 110])("no line is longer than a terminal of %i columns", async
   const pieces = stdout.split(new RegExp(`\n|${ESCAPE}\\[\\d*[A-K]`));
   const long = pieces.map(stripVTControlCharacters).filter((line) => line.length > columns);
   expect(long).toEqual([]);
-  for (const name of NAMES) expect(stripVTControlCharacters(stdout)).toContain(`✓ ${name}`);
+  const roots = [...WORKFLOWS, "agent"];
+  for (const name of roots) expect(stripVTControlCharacters(stdout)).toContain(`✓ ${name}`);
 });
 
 test("the live tree shows calls in flight, and at the end how each ended", async () => {

@@ -60,12 +60,18 @@ interface Setting {
   readonly signal?: AbortSignal;
 }
 
-const keep: JobContext["recorded"] = (tools) => tools;
+/** What the job has no use for, and tools that are what they are. */
+const rest: Pick<JobContext, "model" | "recorded" | "asking" | "suspension"> = {
+  model: undefined,
+  recorded: (tools) => tools,
+  asking: (script) => script,
+  suspension: undefined,
+};
 
 async function run(answer: Answer, { question = job.input, layers = [], signal }: Setting = {}) {
   const server = await startServer(answer);
   const { llmCall: llm, llmMessage } = createLlm({ client: server.client(), layers });
-  const context = { llm, llmMessage, model: undefined, recorded: keep, signal };
+  const context = { ...rest, llm, llmMessage, signal };
   const done = job.run(question, context);
   done.catch(() => {});
   return { server, done };
@@ -75,10 +81,11 @@ test("gives three briefs at once, and has one call combine what was delivered", 
   const { server, done } = await run(usual, { question: "What stops it?" });
   const { words } = await done;
   const views = server.requests.map(viewOf);
-  expect(views.slice(0, 3).toSorted()).toEqual([...VIEWS].sort());
+  const asked = server.requests.filter(({ body }) => body.system && body.messages.length === 1);
+  expect(asked.map(viewOf).toSorted()).toEqual([...VIEWS].sort());
   expect(views.filter((view) => view === "combine")).toHaveLength(1);
   expect(server.requests).toHaveLength(7);
-  for (const { body } of server.requests.slice(0, 3)) {
+  for (const { body } of asked) {
     expect(body.system).toContain("What stops it?");
     expect(body.system).toContain("You have 8 turns at the most");
   }
@@ -146,9 +153,9 @@ test("replays with what its tools gave then, by paths of their own", async () =>
       ({ kind, path }: { kind?: string; path: string }) => kind === "call" && paths.add(path),
       () =>
         job.run(job.input, {
+          ...rest,
           llm,
           llmMessage,
-          model: undefined,
           signal: undefined,
           recorded: (tools) =>
             recordedTools(

@@ -9,10 +9,12 @@
  *
  * Flags go behind `--`, as npm keeps those before it for itself: `npm start route -- --json`.
  */
+import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import { UsageError } from "./explain.ts";
 import { checkKept, readFlags, readNumber, readPath } from "./flags.ts";
 import { type LoadJob, perform } from "./perform.ts";
 import type { Mode } from "./source.ts";
+import { openSuspension, type Suspension } from "./suspension.ts";
 import type { Output } from "./view.ts";
 
 /** Each is loaded when its turn comes, so that none waits for what another needs. */
@@ -25,6 +27,8 @@ const JOBS: ReadonlyMap<string, LoadJob> = new Map(
     orchestrate: () => import("../orchestrate.ts"),
     refine: () => import("../refine.ts"),
     agent: () => import("../agent.ts"),
+    subagent: () => import("../subagent.ts"),
+    refund: () => import("../refund.ts"),
   }),
 );
 
@@ -38,6 +42,9 @@ const FLAGS = {
   budget: { type: "string" },
   recording: { type: "string" },
   transcribed: { type: "boolean" },
+  suspend: { type: "string" },
+  resume: { type: "string" },
+  answer: { type: "string" },
   help: { type: "boolean", short: "h" },
 } as const;
 
@@ -53,16 +60,20 @@ Flags go behind --, as in: npm start route -- --json
   --json              print the result and the calls as JSON, a line a pattern
   --pace <number>     replay at a multiple of the recorded time: 1 as it was, default 0, at once
   --model <id>        live and record: the model (else ANTHROPIC_MODEL, else claude-sonnet-5-5, and
-                      claude-opus-5-5 for the agent)
+                      claude-opus-5-5 for the agents)
   --budget <dollars>  live and record: the most to spend
   --recording <file>  another recording than the one in runners/recordings (with one pattern)
-  --transcribed       record: the replies don't come from the API, so times are to be estimated`;
+  --transcribed       record: the replies don't come from the API, so times are to be estimated
+  --suspend <file>    refund: end at the first question, and keep the run in this file
+  --resume <file>     refund: go on with a suspended run, up to the next question
+  --answer <text>     with --resume: what the person said; only yes runs what was shown`;
 
 /** Runs a command line, and gives the exit code: 0, 1 for a failure, 2 for a wrong command, 130. */
 export async function main(
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
   output: Output = process,
+  stdin?: TerminalInput,
 ): Promise<number> {
   const lab = labCommand(argv);
   if (lab) {
@@ -71,13 +82,15 @@ export async function main(
     return main(lab, env, output);
   }
   try {
-    const { mode, jobs, input, flags } = readCommand(argv, env);
+    const command = readCommand(argv, env);
+    const { mode, jobs, input, flags } = command;
     if (flags.help) {
       output.stdout.write(`${HELP}\n`);
       return 0;
     }
-    const settings = { mode, input, ...readSettings(mode, jobs.length, flags, env) };
-    return await perform(jobs, settings, { env, output });
+    const given = readSettings(mode, jobs.length, flags, env);
+    const settings = { mode, input, ...given, suspension: await readSuspension(command, env) };
+    return await perform(jobs, settings, { env, output, input: stdin });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     output.stderr.write(`${error.message}\n`);
@@ -124,7 +137,8 @@ function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
 
 const LIST = `there are ${[...JOBS.keys()].join(", ")}`;
 
-type Flags = ReturnType<typeof readCommand>["flags"];
+type Command = ReturnType<typeof readCommand>;
+type Flags = Command["flags"];
 
 function readSettings(mode: Mode, count: number, flags: Flags, env: NodeJS.ProcessEnv) {
   const isReplay = mode === "replay";
@@ -149,6 +163,32 @@ function readSettings(mode: Mode, count: number, flags: Flags, env: NodeJS.Proce
     recording: flags.recording === undefined ? undefined : readPath(flags.recording, env),
     origin: flags.transcribed ? ("transcribed" as const) : ("api" as const),
   };
+}
+
+/** Whether a run is suspended or gone on with, which goes with a job that asks a person. */
+async function readSuspension(
+  { mode, jobs, input, flags }: Command,
+  env: NodeJS.ProcessEnv,
+): Promise<Suspension | undefined> {
+  const { answer } = flags;
+  const [suspend, resume] = [flags.suspend, flags.resume].map((file) =>
+    file === undefined ? undefined : readPath(file, env),
+  );
+  const flag = Object.entries({ suspend, resume, answer }).find(([, value]) => value !== undefined);
+  if (!flag) return undefined;
+  const [[name = "", load] = [], ...others] = jobs;
+  const { job } = (await load?.()) ?? {};
+  if (others.length > 0 || !job?.suspends) {
+    throw new UsageError(`--${flag[0]} goes with refund, the job that asks a person`);
+  }
+  if (mode === "record") {
+    throw new UsageError(`--${flag[0]} goes with npm start and npm run live: recordings are whole`);
+  }
+  if (resume !== undefined && input !== undefined)
+    throw new UsageError(
+      "--resume goes on with the input that the run began with: leave yours out",
+    );
+  return openSuspension({ suspend, resume, answer }, `npm ${commandOf(mode)} ${name}`);
 }
 
 function commandOf(mode: Mode): string {

@@ -10,9 +10,10 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Writable } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { inject, onTestFinished } from "vitest";
+import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import { main } from "../../runners/shared/cli.ts";
 
 /** The project's folder. */
@@ -29,15 +30,17 @@ export interface Where {
   readonly env?: NodeJS.ProcessEnv;
   /** A terminal of that width, 24 lines high. */
   readonly columns?: number;
+  /** Where a person types. Default: nobody. */
+  readonly stdin?: TerminalInput;
 }
 
 /** Runs a command line in this process. */
 export async function run(
   argv: readonly string[],
-  { env = {}, columns }: Where = {},
+  { env = {}, columns, stdin = new PassThrough() as TerminalInput }: Where = {},
 ): Promise<Ran> {
   const [stdout, stderr] = [new Kept(columns), new Kept(columns)];
-  const code = await main(argv, env, { stdout, stderr });
+  const code = await main(argv, env, { stdout, stderr }, stdin);
   return { code, stdout: stdout.text, stderr: stderr.text };
 }
 
