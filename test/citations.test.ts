@@ -70,6 +70,11 @@ test.for([
   ["nowhere/a.ts:1", /^'nowhere\/a\.ts' doesn't exist\. In '\.' there is /],
   ["src/http.ts:4", "'src/http.ts' has 3 lines, so line 4 is beyond its end."],
   ["src/http.ts:2-4", "'src/http.ts' has 3 lines, so line 4 is beyond its end."],
+  ["src/http.ts:1 - 99999", "'src/http.ts' has 3 lines, so line 99999 is beyond its end."],
+  ["src/http.ts:2 to 4", "'src/http.ts' has 3 lines, so line 4 is beyond its end."],
+  ["`src/http.ts:3`–`5`", "'src/http.ts' has 3 lines, so line 5 is beyond its end."],
+  ["lines 4-9 of src/http.ts", "'src/http.ts' has 3 lines, so line 9 is beyond its end."],
+  ["src/http.ts:1,000", "'src/http.ts' has 3 lines, so line 1000 is beyond its end."],
   ["one.txt:2", "'one.txt' has 1 line, so line 2 is beyond its end."],
   ["long.ts:1-1001", "'long.ts' has 1000 lines, so line 1001 is beyond its end."],
   [`one.txt:${"9".repeat(99)}`, /^'one\.txt' has 1 line, so line 9007199254740991 is beyond/],
@@ -82,6 +87,10 @@ test.for([
   [".env:1", /^'\.env' may hold secrets/],
   ["notes.txt:1", /^'notes\.txt' may hold secrets/],
   ["icon.png:1", "'icon.png' is a binary file of 3 bytes, which has no lines to read."],
+  ["src/*.ts:1", /^'src\/\*\.ts' is no file but a glob, which has no lines\. Cite each file/],
+  ["src/{a,b}.ts:1", /^'src\/\{a,b\}\.ts' is no file but a glob/],
+  ["src/nope:1", "'src/nope' doesn't exist. In 'src' there is 'src/http.ts'."],
+  ["wote.ts:3", /^'wote\.ts' doesn't exist\./],
   ["./src:1", "'src' is a folder. See what is in it with list_files."],
 ] as const)("says what is wrong with %s", async ([citation, problem]) => {
   const root = await makeRepo();
@@ -108,17 +117,33 @@ test("asks the folder where the text alone can't tell", async () => {
   ]);
 });
 
+test("takes a word for no path where the folder has neither such a file nor its first folder", async () => {
+  const root = await makeRepo({ ...FILES, "obj.method": "x", "io/bus": "x", "to/list": "x" });
+  await symlink("io", join(root, "out"));
+  const answer =
+    "process.env:3 obj.method:1 Math.max:3 Node.js:20 n/a:3 I/O:5 client/server:8080 GET /users:8080 io/bus:1 io/none:1 out/none:2 to/list:1 https://github.com/o/r/blob/main/src/http.ts#L1-L2 https://github.com/o/r/blob/main/src/none.ts#L1";
+  const checked = await checkCitations(answer, root, { deny: ["to/"] });
+  expect(checked.map(({ text, problem }) => [text, problem])).toEqual([
+    ["obj.method:1", undefined],
+    ["io/bus:1", undefined],
+    ["io/none:1", expect.stringContaining("doesn't exist")],
+    ["out/none:2", expect.stringContaining("doesn't exist")],
+    ["to/list:1", expect.stringContaining("is to stay hidden")],
+    ["src/http.ts:1-2", undefined],
+  ]);
+});
+
 test("finds words and blanks behind a link to a folder too", async () => {
   const root = await makeRepo({ "a b/c.ts": "x", secret: "x" });
   await symlink("a b", join(root, "to b"));
   await symlink("../outside.txt", join(root, "out"));
   const checked = await checkCitations(
-    "`to b/c.ts:1` `a b/none/x:1` out:1 `one/../secret:1`",
+    "`to b/c.ts:1` `a b/none/x.ts:1` out:1 `one/../secret:1`",
     root,
   );
   expect(checked.map(({ text, lines, problem }) => [text, lines ?? problem])).toEqual([
     ["to b/c.ts:1", "a b/c.ts lines 1-1 of 1\n1| x"],
-    ["b/none/x:1", expect.stringContaining("doesn't exist")],
+    ["b/none/x.ts:1", expect.stringContaining("doesn't exist")],
     ["out:1", expect.stringContaining("points outside")],
     ["one/../secret:1", "secret lines 1-1 of 1\n1| x"],
   ]);

@@ -22,7 +22,7 @@ import {
 import { quoted } from "../repo-tools/text.ts";
 import { ToolError } from "../tool.ts";
 import { type Citation, findCitations } from "./find.ts";
-import type { IsFile } from "./words.ts";
+import { isGlob, type KindOf } from "./names.ts";
 
 /** How many citations of one answer are looked up. */
 const MAX_CITATIONS = 100;
@@ -63,7 +63,7 @@ export async function checkCitations(
   const sandbox = createSandbox(root, { deny });
   const pause = createPause(signal);
   const checked: CheckedCitation[] = [];
-  for (const citation of findCitations(answer, fileTest(sandbox))) {
+  for (const citation of findCitations(answer, kindsIn(sandbox))) {
     await pause();
     checked.push(
       checked.length < MAX_CITATIONS
@@ -93,13 +93,19 @@ async function lookUp(
     const has = total === 1 ? "1 line" : `${total} lines`;
     return wrong(`${quoted(real)} has ${has}, so line ${end} is beyond its end.`);
   } catch (error) {
-    if (error instanceof ToolError) return wrong(error.message);
-    throw error;
+    if (!(error instanceof ToolError)) throw error;
+    if (!isGlob(path)) return wrong(error.message);
+    return wrong(
+      `${quoted(path)} is no file but a glob, which has no lines. Cite each file by its path.`,
+    );
   }
 }
 
-/** Tells what is a file that may be shown. A folder is read once, however many words are asked for. */
-function fileTest(sandbox: Sandbox): IsFile {
+/**
+ * Tells what is at a path, if it may be shown. A folder is read once, however many words are asked for. A
+ * path that is denied is a folder's, be there one or not: what is cited in it is looked up and refused.
+ */
+function kindsIn(sandbox: Sandbox): KindOf {
   const folders = new Map<string, ReadonlyMap<string, Entry>>();
   const entriesIn = (folder: string) => {
     const entries = folders.get(folder) ?? byName(readFolder(sandbox, folder));
@@ -109,12 +115,12 @@ function fileTest(sandbox: Sandbox): IsFile {
   return (path) => {
     try {
       let entry: Entry | undefined = { path: ".", kind: "folder" };
-      for (const part of partsInside(sandbox.root, path)) {
-        entry = entry && entriesIn(entry.path).get(part);
-      }
-      return entry !== undefined && entry.kind !== "folder";
+      const parts = partsInside(sandbox.root, path);
+      if (sandbox.denies({ path: parts[0] ?? ".", kind: "folder" })) return "folder";
+      for (const part of parts) entry = entry && entriesIn(entry.path).get(part);
+      return entry?.kind;
     } catch (error) {
-      if (error instanceof ToolError) return false;
+      if (error instanceof ToolError) return undefined;
       throw error;
     }
   };

@@ -1,26 +1,42 @@
 /**
- * Finds what an answer cites: `path:line` and `path:first-last`, in whatever form it's written.
+ * Finds what an answer cites.
  *
  *     (src/http.ts:42).   `src/http.ts:42–50`   **src/http.ts**:L42   src/http.ts:3, 17-20 and 30
  *     [http.ts:42](./src/http.ts#L42-L50)       [retries](<my docs/http.md#L7>)
+ *     src/http.ts, lines 42 to 50               line 42 of `src/http.ts`      src/http.ts(42,7): error
+ *     ```42:50:src/http.ts                      https://github.com/o/r/blob/main/src/http.ts#L42
  *
- * A citation that isn't found goes unchecked, and one too many is only a complaint. So:
+ * The lines may be written as ranges.ts lists it. A citation that isn't found goes unchecked, and one too
+ * many is only a complaint. So:
  *
- * - What has a slash, an extension or a dot in front is a path, and so are names that repos use without
- *   one (Makefile, LICENSE). It's cited wherever a line follows, whether it exists or not.
- * - Any other word (`Total:3`, `node:20`, `TS2345:12`), and what may be a host (`example.com:443`), is a
- *   path if there is such a file.
+ * - A path is a word with an extension of code, documents or data, one of the names that repos use
+ *   without one (Makefile, .gitignore), and one that begins with `./`, `../`, `~/`, `C:\`, a dot-folder
+ *   or a folder of the machine's own (/etc/). It's cited wherever a line follows, whether it exists or
+ *   not. So is any word with a slash if its first folder exists. names.ts has the lists.
+ * - Any other word is a path if there is such a file: `Total:3`, `n/a:3`, `process.env:3`, `Node.js:20`,
+ *   `example.com:443`. Outside of code ticks and without a dot or a slash it then needs its line right
+ *   behind it: `run:3`, but not "run, line 3".
+ * - `src/*.ts:3` and `src/{a,b}.ts:3` are cited as they stand, for whoever looks them up to complain.
+ *   `*.ts:3` is not.
  * - Nothing is cited by what has no letter before the colon (12:30, 3:1, John 3:16, 127.0.0.1:80),
  *   stands behind `::` or `node:`, or goes on behind the number (web:80/x, opacity:0.5, top:10px); nor
- *   by a URL, nor by localhost.
+ *   by localhost, nor by a URL, but for that of a file at GitHub or the like (urls.ts).
  * - Blanks and signs such as `,` and `#` are in a path only inside code ticks and link targets, and only
  *   if there is such a file: `npx tsx src/a.ts:3` cites src/a.ts. Targets may be percent-encoded.
  * - A link's text that names the end of the target's path means the target.
  *
+ * Unread, since the text can't tell what they are: numbers alone ("src/a.ts 12", "src/a.ts (12)",
+ * src/a.ts#12, and a cell of its own in a table); a number before another word ("src/a.ts: 3 retries",
+ * "src/a.ts:12 and 20 set it"); lines away from their path ("In src/a.ts the limit is set on line 12",
+ * "line 12 (src/a.ts)", and on the next line of text); `a.ts(12)` without a slash and with no colon behind
+ * it, if there is no such file; and all of a URL whose file isn't there.
+ *
  * The time is linear in the length of the answer.
  */
-import { type Range, rangesAt } from "./ranges.ts";
-import { type IsFile, isPlain, type Mention, mayBePath, mentionsIn } from "./words.ts";
+import { isFile, isSurely, type KindOf, mayBePath } from "./names.ts";
+import { lineOf, linesBehind, type Range } from "./ranges.ts";
+import { unescaped, urlAt } from "./urls.ts";
+import { createReader, isPlain, type Mention, withoutScheme } from "./words.ts";
 
 /** Lines of a file, as an answer cites them. Nothing is checked yet. */
 export interface Citation {
@@ -37,33 +53,46 @@ export interface Citation {
 /**
  * All different citations, in the order in which they first appear.
  *
- * @param isFile Whether there is such a file: asked where the text alone can't tell. Default: always.
+ * @param kindOf What there is at a path: asked where the text alone can't tell. Default: always a file.
  *
  * @example
  * findCitations("Retries are capped (`src/http.ts:42`), see [the test](./test/http.test.ts#L7-L9).");
  * // [{ text: "src/http.ts:42", path: "src/http.ts", start: 42, end: 42 },
  * //  { text: "test/http.test.ts:7-9", path: "test/http.test.ts", start: 7, end: 9 }]
  */
-export function findCitations(answer: string, isFile: IsFile = () => true): readonly Citation[] {
+export function findCitations(answer: string, kindOf: KindOf = () => "file"): readonly Citation[] {
+  const read = createReader(answer, kindOf);
   const mentions: Mention[] = [];
   let at = 0;
   const readTo = (to: number) => {
-    for (const mention of mentionsIn(answer, at, to, isFile)) mentions.push(mention);
+    for (const mention of read(at, to)) mentions.push(mention);
     at = Math.max(at, to, mentions.at(-1)?.end ?? 0);
   };
+  const cite = (mention: Mention) => {
+    mentions.push(mention);
+    at = Math.max(at, mention.end);
+  };
 
-  for (const { start, end, text, isLink } of enclosedIn(answer)) {
+  for (const { start, end, text, isLink, range } of enclosedIn(answer)) {
+    if (end <= at) continue;
     readTo(start);
-    const inside = readWhole(text);
+    if (range) {
+      if (isCited(text, isPlain(text), kindOf)) cite({ path: text, ranges: [range], end });
+      readTo(end);
+      continue;
+    }
+    const inside = readWhole(text, kindOf);
     const label = mentions.at(-1);
     if (isLink && label && isLabel(answer, label, start, inside.path)) {
       mentions.splice(-1, 1, { ...label, path: inside.path });
     }
-    const isCited = inside.ranges.length > 0 && mayBePath(inside.path);
-    if (isCited && (isLink || !isPlain(text)) && isFile(inside.path)) {
-      mentions.push({ ...inside, end });
-      at = Math.max(at, end);
-    } else readTo(end);
+    const hasLines = inside.ranges.length > 0;
+    const isOne = isLink || !isPlain(text);
+    if (isOne && isCited(inside.path, isPlain(text) && !hasLines, kindOf)) {
+      const lines = hasLines ? { ...inside, end } : linesBehind(answer, end);
+      if (lines.ranges.length > 0) cite({ ...lines, path: inside.path });
+    }
+    readTo(end);
   }
   readTo(answer.length);
 
@@ -73,34 +102,67 @@ export function findCitations(answer: string, isFile: IsFile = () => true): read
   return [...new Map(citations.map((citation) => [citation.text, citation])).values()];
 }
 
-/** A code span, or a link from its `](` on; brackets in a target have partners, and are few. */
-const ENCLOSED = /(?<!`)`+([^`\n]+)`+|\]\(([^()\n]*(?:\([^()\n]*\)[^()\n]*){0,9})\)/g;
+/** What stands between code ticks, or is a link's target. */
+interface Enclosed {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+  readonly isLink: boolean;
+  /** Its lines where they stand in front: `12:20:src/a.ts`, in ticks and where a code block opens. */
+  readonly range?: Range;
+}
 
-function* enclosedIn(answer: string) {
-  for (const { index: start, 0: whole, 1: code, 2: target = "" } of answer.matchAll(ENCLOSED)) {
-    const isLink = code === undefined;
-    yield { start, end: start + whole.length, isLink, text: code ?? targetOf(target) };
+/** A code span or a block's opening; or a link from its `](` on. Brackets in a target have partners. */
+const ENCLOSED =
+  /(?<!`)`+(?:(?<=```)[\w+#-]{1,20}[ :])?(\d+):(\d+):([^`\n]+)`*|(?<!`)`+([^`\n]+)`+|\]\(([^()\n]*(?:\([^()\n]*\)[^()\n]*){0,9})\)/g;
+
+function* enclosedIn(answer: string): Generator<Enclosed> {
+  for (const {
+    index: start,
+    0: whole,
+    1: first,
+    2: last,
+    3: path,
+    4: code,
+    5: target,
+  } of answer.matchAll(ENCLOSED)) {
+    const place = { start, end: start + whole.length };
+    if (path !== undefined) {
+      const range = [lineOf(first), lineOf(last)] as const;
+      yield { ...place, text: path.trim(), isLink: false, range };
+    } else if (code !== undefined) yield { ...place, text: code, isLink: false };
+    else yield { ...place, text: targetOf(target ?? ""), isLink: true };
   }
 }
 
 /** A link's target without its title, `<>` and percent-encoding. */
 function targetOf(text: string): string {
   const [bare = ""] = text.trim().split(/ ["']/, 1);
-  const target = bare.startsWith("<") && bare.endsWith(">") ? bare.slice(1, -1) : bare;
-  try {
-    return decodeURIComponent(target);
-  } catch {
-    return target;
-  }
+  return unescaped(bare.startsWith("<") && bare.endsWith(">") ? bare.slice(1, -1) : bare);
 }
 
+/** From where on there may be lines in what is enclosed, in words. */
+const WORDED = /[ ,(]+(?:lines?|L)\b ?\d/i;
+
 /** What is enclosed as one path, and its ranges if there is nothing else behind it. */
-function readWhole(text: string): Omit<Mention, "end"> {
+function readWhole(enclosed: string, kindOf: KindOf): Pick<Mention, "path" | "ranges"> {
+  const scheme = /^https?(?=:)/.exec(enclosed)?.[0];
+  if (scheme) return urlAt(enclosed, scheme.length, kindOf).cited ?? { path: "", ranges: [] };
+  const text = withoutScheme(enclosed);
   const colon = text.indexOf(":", /^[A-Za-z]:[\\/]/.test(text) ? 2 : 0);
-  const at = colon >= 0 ? colon : text.lastIndexOf("#");
-  const path = at >= 0 ? text.slice(0, at) : text;
-  const { ranges, end } = rangesAt(text, path.length);
-  return { path, ranges: end === text.length ? ranges : [] };
+  const words = text.search(WORDED);
+  const places = [colon, words, colon < 0 ? text.lastIndexOf("#") : -1].filter((at) => at >= 0);
+  for (const at of places) {
+    const { ranges, end } = linesBehind(text, at);
+    if (ranges.length > 0 && /^\)?$/.test(text.slice(end)))
+      return { path: text.slice(0, at), ranges };
+  }
+  return { path: text, ranges: [] };
+}
+
+/** Whether all that is enclosed is a path. With blanks it may be a command, if there is no such file. */
+function isCited(path: string, isPlain: boolean, kindOf: KindOf): boolean {
+  return mayBePath(path) && (isFile(path, kindOf) || (isPlain && isSurely(path, kindOf)));
 }
 
 /** Whether a mention is in the text of the link that goes on at `close`, and names its target's end. */
