@@ -142,7 +142,7 @@ function faultsIn(citations: readonly CheckedCitation[]): string | undefined {
   if (faults.length > 0) {
     const named = faults.slice(0, MAX_FAULTS).map(({ text, problem }) => `- ${text}: ${problem}`);
     const more = faults.length > MAX_FAULTS ? `\n- and ${faults.length - MAX_FAULTS} more` : "";
-    return `Not all of its citations hold:\n\n${named.join("\n")}${more}\n\n${HOW_TO_CITE} A word with a colon and a number right behind it is read as a citation: where it's none, put a blank between them.`;
+    return `Not all of its citations hold:\n\n${named.join("\n")}${more}\n\n${HOW_TO_CITE} A path with a number behind a colon is read as a citation: where it's none, say it in other words.`;
   }
   const shown = citations.reduce((sum, { lines = "" }) => sum + lines.length, 0);
   if (shown <= MAX_SHOWN) return undefined;

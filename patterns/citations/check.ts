@@ -116,7 +116,7 @@ function kindsIn(sandbox: Sandbox): KindOf {
     try {
       let entry: Entry | undefined = { path: ".", kind: "folder" };
       const parts = partsInside(sandbox.root, path);
-      if (sandbox.denies({ path: parts[0] ?? ".", kind: "folder" })) return "folder";
+      if (sandbox.denies(parts.slice(0, 1))) return "folder";
       for (const part of parts) entry = entry && entriesIn(entry.path).get(part);
       return entry?.kind;
     } catch (error) {
