@@ -468,6 +468,28 @@ test("keeps a cancelled call's reservation as unsettled", async () => {
   });
 });
 
+test("a call that a sibling's HTTP error cancels may be billed, whatever that one was", async () => {
+  const { server, budget, llmCall } = await openServer({ usd: 25 }, [hold, fails(400)]);
+  const error = await rejection(
+    section("Hi", {
+      llm: llmCall,
+      sections: {
+        slow: (text, { llm }) => llm(text),
+        bad: async (text, { llm }) => {
+          await server.received(1);
+          return llm(text);
+        },
+      },
+    }),
+  );
+  expect(error).toMatchObject({ status: 400 });
+  expect(amounts(budget)).toEqual({
+    spent: NONE,
+    reserved: NONE,
+    unsettled: { usd: 10, calls: 1 },
+  });
+});
+
 test.for([
   ["is lost", lose, undefined, APIConnectionError],
   ["is lost in the middle of the body", partly("One two", lose), undefined, APIConnectionError],

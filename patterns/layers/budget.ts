@@ -119,7 +119,9 @@ export function createBudget(options: BudgetOptions): Budget {
       return message;
     } catch (error) {
       const sent = noted("sent") === true && noted("recorded") === undefined;
-      if (sent && !isUnpaid(error)) add(unsettled, most);
+      // A sibling's error may be the reason, and what that has cost says nothing of this call.
+      const isCancelled = call.signal?.aborted === true && error === call.signal.reason;
+      if (sent && (isCancelled || !isUnpaid(error))) add(unsettled, most);
       throw error;
     } finally {
       inFlight.delete(hold);
