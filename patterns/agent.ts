@@ -69,7 +69,7 @@ export type AgentResult = Ending & {
  * Runs the loop on a task, or goes on from a transcript or from a run that was suspended.
  *
  * @throws {TypeError} The task is empty, the transcript ends in a tool call, a suspended run isn't as it
- *   was, a tool's name or schema is bad, `steer` is no function, or a tool is forced while thinking is on.
+ *   was, a tool's name or schema is bad, a function is none, or a tool is forced while thinking is on.
  * @throws {RangeError} A limit is out of range.
  * @throws {LlmOutputError} Twice no answer after tool results, a tool call cut off with the most
  *   tokens, two calls under one id, or an unknown stop reason.
@@ -91,6 +91,7 @@ export async function runAgent(
   if (maxRepeats !== 0) checkCount("maxRepeats", maxRepeats, 2);
   checkCount("maxOutputChars", maxOutputChars, 100);
   checkFunction("steer", steer, true);
+  checkFunction("onText", onText, true);
   checkToolChoice(params);
   const runTools = prepareTools(tools, maxOutputChars);
   const definitions = definitionsOf(tools);

@@ -62,7 +62,8 @@ export interface Beginning {
  *   suspended run.
  */
 export function beginningOf(task: string | readonly MessageParam[] | SuspendedRun): Beginning {
-  if (typeof task === "object" && "status" in task) return goOn(task);
+  // What plain JavaScript hands over may be null.
+  if (typeof task === "object" && task !== null && "status" in task) return goOn(task);
   checkTask(task);
   const transcript = typeof task === "string" ? [{ role: "user" as const, content: task }] : task;
   return { transcript: [...transcript], turn: 0, usage: noUsage() };

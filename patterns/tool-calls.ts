@@ -23,7 +23,7 @@ import type {
 } from "@anthropic-ai/sdk/resources/messages";
 import type { ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { checkText, HaltError, LlmOutputError, SuspendError } from "./errors.ts";
+import { checkFunction, HaltError, LlmOutputError, SuspendError, shown } from "./errors.ts";
 import type { LlmParams } from "./llm-call.ts";
 import { step } from "./step.ts";
 import { type Tool, ToolError } from "./tool.ts";
@@ -59,6 +59,7 @@ export function definitionsOf(tools: readonly Tool[]): ToolDefinition[] {
  *   or a tool's schema isn't a valid JSON Schema of an object.
  */
 export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools {
+  if (!Array.isArray(tools)) throw new TypeError(`tools must be a list, got ${shown(tools)}`);
   const known = new Map<string, { readonly tool: Tool; readonly validate: ValidateFunction }>();
   for (const tool of tools) {
     const { name } = tool;
@@ -67,6 +68,7 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
         `A tool's name must match [A-Za-z0-9_-]{1,64}, got ${JSON.stringify(name)}`,
       );
     }
+    checkFunction(`run of tool "${name}"`, tool.run);
     if (known.has(name)) throw new TypeError(`Tools need names of their own, got two "${name}"`);
     known.set(name, { tool, validate: compile(tool) });
   }
@@ -126,11 +128,40 @@ export function checkToolChoice({ thinking, tool_choice }: LlmParams): void {
 
 /** Throws a `TypeError` unless it's a text with something in it, or messages that a model can go on from. */
 export function checkTask(task: string | readonly MessageParam[]): void {
-  if (typeof task === "string" || task.length === 0) checkText("task", String(task));
-  if (typeof task === "string") return;
-  const { content = "" } = task.at(-1) ?? {};
-  if (typeof content === "string" || !content.some(({ type }) => type === "tool_use")) return;
-  throw new TypeError("The transcript ends in a tool call: add its result, or leave the turn out");
+  if (typeof task === "string" && task.trim() !== "") return;
+  if (!Array.isArray(task) || task.length === 0) {
+    const rule = "a text with something in it, or a list of messages";
+    throw new TypeError(`The task must be ${rule}, got ${shown(task)}`);
+  }
+  for (const [index, message] of task.entries()) checkMessage(task, message, index);
+}
+
+function checkMessage(
+  transcript: readonly MessageParam[],
+  message: MessageParam | null,
+  index: number,
+): void {
+  const invalid = (why: string) => new TypeError(`The transcript's message[${index}] ${why}`);
+  const blocks = blocksOf(message);
+  if (!blocks) throw invalid(`must have a role and content, got ${shown(message)}`);
+  if (message?.role !== "assistant") return;
+  const answered = blocksOf(transcript[index + 1])?.map((block) => {
+    return block.type === "tool_result" ? block.tool_use_id : "";
+  });
+  const isOpen = blocks.some((block) => block.type === "tool_use" && !answered?.includes(block.id));
+  if (isOpen) throw invalid("calls a tool without a result: add it, or leave the turn out");
+  // A turn that was paused beside the API's own tools goes back as it is.
+  const isPaused = blocks.some(({ type }) => type.startsWith("server_tool"));
+  if (index < transcript.length - 1 || isPaused) return;
+  throw invalid("is the model's, and the last: say something that it can go on from");
+}
+
+/** The content's blocks, none for a text; `undefined` where it's no message. */
+function blocksOf(message: MessageParam | null | undefined) {
+  const { role, content } = message ?? {};
+  if (role !== "user" && role !== "assistant") return undefined;
+  if (typeof content === "string") return [];
+  return Array.isArray(content) ? content : undefined;
 }
 
 function compile({ name, input_schema }: Tool): ValidateFunction {
@@ -140,8 +171,12 @@ function compile({ name, input_schema }: Tool): ValidateFunction {
     // By the standard a format, such as "date-time", is a note and no rule.
     const ajv = new Ajv2020({ ...strictly, validateFormats: false });
     const validate = ajv.compile(input_schema);
-    if (input_schema.type === "object") return validate;
-    throw new Error(`Its type must be "object", got ${JSON.stringify(input_schema.type)}`);
+    if (input_schema.type !== "object") {
+      throw new Error(`Its type must be "object", got ${JSON.stringify(input_schema.type)}`);
+    }
+    // Its answer would be a promise, which passes for a yes.
+    if ("$async" in validate) throw new Error("It must not be $async");
+    return validate;
   } catch (error) {
     throw new TypeError(`The input_schema of tool "${name}" is no valid JSON Schema`, {
       cause: error,

@@ -1019,6 +1019,9 @@ test.each([
   ],
   // What plain JavaScript may give.
   ["a steer that is none", "Hi", { steer: "left" as unknown as () => undefined }, TypeError],
+  ["tools that are no list", "Hi", { tools: undefined as unknown as [] }, TypeError],
+  ["a tool without run", "Hi", { tools: [{ ...add, run: undefined as never }] }, TypeError],
+  ["an onText that is no function", "Hi", { onText: 5 as never }, TypeError],
   ["no turns", "Hi", { maxTurns: 0 }, RangeError],
   ["half a turn", "Hi", { maxTurns: 1.5 }, RangeError],
   ["no tokens", "Hi", { max_tokens: 0 }, RangeError],
@@ -1031,6 +1034,52 @@ test.each([
   const error = await rejection(runAgent(task, { tools: [], llm: api.llm, ...options }));
   expect(error).toBeInstanceOf(kind);
   expect(api.sent).toEqual([]);
+});
+
+const user = { role: "user", content: "Hi" };
+const calls = {
+  role: "assistant",
+  content: [{ type: "tool_use", id: "t1", name: "add", input: {} }],
+};
+
+test.each([
+  [
+    "null",
+    null,
+    /: The task must be a text with something in it, or a list of messages, got null$/,
+  ],
+  ["a number", 5, /got 5$/],
+  ["no message", [{}], /message\[0\] must have a role and content, got \{\}$/],
+  ["null among messages", [user, null], /message\[1\] must have a role and content, got null$/],
+  ["no content", [{ role: "user" }], /message\[0\] must have a role and content/],
+  ["a call without a result", [user, calls, user], /message\[1\] calls a tool without a result/],
+  ["a call at the end", [user, calls], /message\[1\] calls a tool without a result/],
+  [
+    "the result of another call",
+    [user, calls, { role: "user", content: [{ type: "tool_result", tool_use_id: "t2" }] }],
+    /message\[1\] calls a tool without a result/,
+  ],
+  [
+    "the model's turn at the end",
+    [user, { role: "assistant", content: "Three" }],
+    /message\[1\] is the model's, and the last: say something that it can go on from$/,
+  ],
+] as const)("says what is wrong with a task that is %s", async (_, task, message) => {
+  const api = strictApi([done]);
+  // What plain JavaScript can hand over.
+  const given = task as unknown as readonly MessageParam[];
+  const error = await rejection(runAgent(given, { tools: [], llm: api.llm }));
+  expect(error).toBeInstanceOf(TypeError);
+  expect(String(error)).toMatch(message);
+  expect(api.sent).toEqual([]);
+});
+
+test("goes on from a turn that was paused beside the API's own tools", async () => {
+  const { llm, sent, refusals } = strictApi([turn("pause_turn", serverUse("s1")), done]);
+  const { status, transcript } = await runAgent("Hi", { tools: [], llm, maxTurns: 1 });
+  const result = await runAgent(transcript, { tools: [], llm });
+  expect([status, result.status, refusals]).toEqual(["max_turns", "answered", []]);
+  expect(JSON.parse(sent[1] ?? "").messages).toEqual(transcript);
 });
 
 test("types a result by its status", async () => {

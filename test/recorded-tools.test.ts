@@ -98,6 +98,31 @@ test("goes on with a broken run, and runs again only what no answered turn was t
   ]);
 });
 
+test("tells the runs of one recording apart, outside of any step too", async () => {
+  const file = await tapeFile();
+  const script = [
+    turn(use("a", "clock", {})),
+    reply("Early."),
+    turn(use("b", "clock", {})),
+    reply("Late."),
+  ];
+  const [first = fails(500), ...rest] = script;
+  const server = await startServer(first, ...rest);
+  const both = async (mode: RecordingMode, day: string) => {
+    await using recording = await openRecording(file, { mode });
+    const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
+    const { llmMessage: llm } = createLlm({ client });
+    const { runs, tools } = toolsOf(day);
+    const recorded = recordedTools(tools, recording);
+    const one = await runAgent("How late is it?", { tools: recorded, llm });
+    const other = await runAgent("How late is it?", { tools: recorded, llm });
+    return { answers: [one, other], runs };
+  };
+  const monday = await both("record", "Monday");
+  expect(monday.answers).toMatchObject([{ answer: "Early." }, { answer: "Late." }]);
+  expect(await both("replay", "Tuesday")).toEqual({ ...monday, runs: [] });
+});
+
 test("without it, a replay on another day is another request", async () => {
   const file = await tapeFile();
   await run(file, "record", "Monday");

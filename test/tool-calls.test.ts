@@ -378,6 +378,7 @@ test.each([
   ["a misspelt keyword", { ...schema(), propertys: {} }],
   ["no object", { type: "array", items: { type: "string" } }],
   ["no type", {}],
+  ["an answer to come", { ...schema(), $async: true }],
 ])("refuses a schema that has %s", (_, input_schema) => {
   // What plain JavaScript can hand over.
   const tool = { ...add, input_schema: input_schema as unknown as InputSchema };
