@@ -60,6 +60,8 @@ export function definitionsOf(tools: readonly Tool[]): ToolDefinition[] {
  */
 export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools {
   if (!Array.isArray(tools)) throw new TypeError(`tools must be a list, got ${shown(tools)}`);
+  // One for all, since making one takes ten milliseconds.
+  const ajv = new Ajv2020(VALIDATION);
   const known = new Map<string, { readonly tool: Tool; readonly validate: ValidateFunction }>();
   for (const tool of tools) {
     const { name } = tool;
@@ -70,7 +72,7 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
     }
     checkFunction(`run of tool "${name}"`, tool.run);
     if (known.has(name)) throw new TypeError(`Tools need names of their own, got two "${name}"`);
-    known.set(name, { tool, validate: compile(tool) });
+    known.set(name, { tool, validate: compile(tool, ajv) });
   }
 
   const run = async ({ id, name, input }: ToolUseBlock, signal: AbortSignal | undefined) => {
@@ -164,12 +166,18 @@ function blocksOf(message: MessageParam | null | undefined) {
   return Array.isArray(content) ? content : undefined;
 }
 
-function compile({ name, input_schema }: Tool): ValidateFunction {
+const VALIDATION = {
+  // A tool's schema is the developer's own: what a strict reading of the standard finds is a bug.
+  strict: true,
+  allowUnionTypes: true,
+  allErrors: true,
+  ownProperties: true,
+  // By the standard a format, such as "date-time", is a note and no rule.
+  validateFormats: false,
+};
+
+function compile({ name, input_schema }: Tool, ajv: Ajv2020): ValidateFunction {
   try {
-    // A tool's schema is the developer's own: what a strict reading of the standard finds is a bug.
-    const strictly = { strict: true, allowUnionTypes: true, allErrors: true, ownProperties: true };
-    // By the standard a format, such as "date-time", is a note and no rule.
-    const ajv = new Ajv2020({ ...strictly, validateFormats: false });
     const validate = ajv.compile(input_schema);
     if (input_schema.type !== "object") {
       throw new Error(`Its type must be "object", got ${JSON.stringify(input_schema.type)}`);
@@ -181,6 +189,9 @@ function compile({ name, input_schema }: Tool): ValidateFunction {
     throw new TypeError(`The input_schema of tool "${name}" is no valid JSON Schema`, {
       cause: error,
     });
+  } finally {
+    // Another tool's may have the same $id.
+    ajv.removeSchema(input_schema);
   }
 }
 

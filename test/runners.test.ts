@@ -762,7 +762,9 @@ test.for([40, 60, 110])("no line is longer than a terminal of %i columns", async
 });
 
 test("the live tree shows calls in flight, and at the end how each ended", async () => {
-  const { stdout } = await run(["replay", "vote"], { columns: 110, env: { NO_COLOR: "1" } });
+  // Slow enough to be drawn on the way.
+  const argv = ["replay", "vote", "--pace", "0.1"];
+  const { stdout } = await run(argv, { columns: 110, env: { NO_COLOR: "1" } });
   const flying = stdout.indexOf("… vote/voter[0]");
   const ended = stdout.lastIndexOf("✓ vote/voter[0]");
   expect(flying).toBeGreaterThan(0);

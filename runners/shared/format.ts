@@ -84,7 +84,7 @@ function said(value: unknown, error: unknown, state: State, sent = false): strin
 /** What a pattern made of a reply, in a few words. */
 export function brief(value: unknown): string {
   if (value === true) return "passed";
-  if (typeof value === "string") return harmlessLine(value);
+  if (typeof value === "string") return harmlessLine(value.slice(0, EXCERPT));
   if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);
   const fields = new Map<string, unknown>(Object.entries(value));
   const [name, answer, evaluation, tasks] = ["name", "answer", "evaluation", "tasks"].map((key) =>
@@ -92,12 +92,12 @@ export function brief(value: unknown): string {
   );
   if (fields.has("verdict")) return harmlessLine(String(fields.get("output")));
   if (fields.has("label")) return String(name ?? `unknown label: ${fields.get("label")}`);
-  if (answer !== undefined) return harmlessLine(String(answer));
+  if (answer !== undefined) return harmlessLine(String(answer).slice(0, EXCERPT));
   if (evaluation !== undefined) return `${evaluation}, ${fields.get("score")} of 10`;
   if (Array.isArray(tasks))
     return harmlessLine(String(fields.get("problem") ?? `${tasks.length} tasks`));
   if (fields.has("status")) return String(fields.get("status"));
-  return harmlessLine(JSON.stringify(value));
+  return harmlessLine(JSON.stringify(value).slice(0, EXCERPT));
 }
 
 function shorten(text: string, room: number): string {
@@ -115,6 +115,9 @@ export function harmless(text: string): string {
 export function harmlessLine(text: string): string {
   return harmless(text).replace(/\s+/g, " ").trim();
 }
+
+/** More of a value than any terminal's line takes, in characters: a tool's result may hold 20,000. */
+const EXCERPT = 2_000;
 
 /** The text with no line longer than `columns`, broken at blanks where there are any. */
 export function wrap(text: string, columns: number): string {

@@ -73,8 +73,11 @@ function liveView(subject: Subject, { output, env }: Place): View {
   const columns = () => stdout.columns || 80;
   const tree = () =>
     treeLines(trace.nodes(), { paint, columns: columns(), now: Date.now() - startedAt }).join("\n");
+  let drawnAt = 0;
   const draw = () => {
-    if (!isAside) update(tree());
+    if (isAside) return;
+    update(tree());
+    drawnAt = performance.now();
   };
   const stop = () => {
     clearInterval(timer);
@@ -93,7 +96,8 @@ function liveView(subject: Subject, { output, env }: Place): View {
     },
     onEvent: (event) => {
       trace.onEvent(event);
-      if (event.type !== "text") draw();
+      // Where much happens at once, as in a replay, the timer shows it.
+      if (event.type !== "text" && performance.now() - drawnAt > REDRAW_MS / 2) draw();
     },
     aside: async (work) => {
       isAside = true;
