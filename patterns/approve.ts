@@ -56,8 +56,12 @@ export interface ApprovedTool<Input> {
    * again after the yes: if it says something else by then, the call doesn't run.
    */
   readonly preview: (input: Input, context: ToolContext) => string | Promise<string>;
-  /** The result of a call that an earlier process ran, or `undefined`. It's given to the model again. */
-  readonly done?: (callId: string) => string | undefined | Promise<string | undefined>;
+  /** The result of this call if an earlier process ran it, else `undefined`. It's given to the model
+   * again. An id that was another call's is for it to throw at: not all servers make them unique. */
+  readonly done?: (
+    callId: string,
+    input: Input,
+  ) => string | undefined | null | Promise<string | undefined | null>;
 }
 
 /** Puts a tool behind the gate. */
@@ -86,6 +90,12 @@ export function createApproval({ ask, timeoutMs = 600_000 }: ApprovalOptions): A
 
   return <Input>(tool: Tool<Input>, { preview, done }: ApprovedTool<Input>) => {
     checkFunction("preview", preview);
+    checkFunction("done", done, true);
+    const effectOf = async (input: Input, context: ToolContext) => {
+      const effect = await preview(input, context);
+      checkText("preview", effect);
+      return seen(effect);
+    };
 
     const run = async (input: Input, context: ToolContext) => {
       const { callId, signal } = context;
@@ -93,10 +103,10 @@ export function createApproval({ ask, timeoutMs = 600_000 }: ApprovalOptions): A
       let objection: string | undefined;
       try {
         signal?.throwIfAborted();
-        const earlier = await done?.(callId);
-        if (earlier !== undefined) return earlier;
-        const call = visible(`${tool.name}(${spaced(input)})`);
-        const effect = visible(await preview(input, context));
+        const earlier = await done?.(callId, input);
+        if (typeof earlier === "string") return earlier;
+        const call = seen(`${tool.name}(${spaced(input)})`);
+        const effect = await effectOf(input, context);
         request = Object.freeze({ callId, call, effect });
         objection = await objectionTo(request, ask, timeoutMs, signal);
       } catch (error) {
@@ -105,7 +115,7 @@ export function createApproval({ ask, timeoutMs = 600_000 }: ApprovalOptions): A
         throw error;
       }
       if (objection !== undefined) throw declined(request, objection);
-      const now = visible(await preview(input, context));
+      const now = await effectOf(input, context);
       if (now !== request.effect) throw outdated(request, now);
       signal?.throwIfAborted();
       return runApproved(() => tool.run(input, context), request);
@@ -151,9 +161,9 @@ async function objectionTo(
     const asked = async () => ask(request, { signal: either });
     const said = await step("ask", () => Promise.race([asked(), cut]), signal);
     if (isYes(said)) return undefined;
-    return said?.trim()
-      ? `the person who was asked said ${quoted(said.trim())}`
-      : "nobody answered";
+    // What plain JavaScript hands over may be anything.
+    const words = said === undefined || said === null ? "" : String(said).trim();
+    return words ? `the person who was asked said ${quoted(words)}` : "nobody answered";
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof HaltError) throw error;
@@ -161,6 +171,14 @@ async function objectionTo(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The text with whatever is shown as nothing, or as a blank, written as its code: `a<U+200D>b`. */
+function seen(text: string): string {
+  return visible(text).replace(/\p{Default_Ignorable_Code_Point}|\u2800/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return `<U+${code.toString(16).toUpperCase().padStart(4, "0")}>`;
+  });
 }
 
 async function runApproved(

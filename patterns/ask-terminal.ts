@@ -1,8 +1,8 @@
 /**
  * Asks a person on a terminal whether a tool may run: the `ask` of approve.ts for a command line.
  *
- *     Pays 9.50 EUR back to Ada for order 17. It can't be undone.
  *     refund({ "order": "17", "cents": 950 })
+ *     Pays 9.50 EUR back to Ada for order 17. It can't be undone.
  *     Type yes to run it, anything else to decline: █
  *
  * Only a terminal will do: what is piped in was written before the question was. What was typed ahead
@@ -35,7 +35,8 @@ export function askOnTerminal(input: TerminalInput, output: NodeJS.WritableStrea
   return ({ call, effect }, { signal }) => {
     if (!input.isTTY) throw new Error("there is no terminal to ask on");
     return nextLine(input, signal, () => {
-      output.write(`\n${effect}\n${call}\nType yes to run it, anything else to decline: `);
+      // The effect last: a long call, whose text may come from outside, must not push it out of sight.
+      output.write(`\n${call}\n${effect}\nType yes to run it, anything else to decline: `);
     });
   };
 }

@@ -59,6 +59,7 @@ export type Ending =
   | TurnEnding
   /** No answer: the turns are used up, or `steer` ended it. */
   | { readonly status: "max_turns" | "stopped" }
-  /** The budget ended after at least one turn. */
+  /** The budget ended after at least one turn. Where it ended inside of a tool, the transcript ends before
+   * that turn, whose other calls have run all the same. */
   | { readonly status: "budget"; readonly error: BudgetError }
   | Suspended;

@@ -79,9 +79,10 @@ export interface SubagentResult extends Delivery {
 /** A subagent ended without a delivery. `path` is the subagent's, `text` what was said last. */
 export class UndeliveredError extends LlmOutputError {
   override readonly name: string = "UndeliveredError";
-  /** How its run ended instead: `answered` in prose; `unusable` after a reply that the loop can't go on
+  /** How its run ended instead: `answered` in prose; `suspended` by a tool that waits for an answer, which
+   * a subagent can't be gone on from; `unusable` after a reply that the loop can't go on
    * from, whose error is the cause. */
-  readonly status: TurnEnding["status"] | "max_turns" | "unusable";
+  readonly status: TurnEnding["status"] | "max_turns" | "suspended" | "unusable";
   /** Whether it was forced or asked to deliver; neither if it didn't come to that. */
   readonly lastStep: LastStep | undefined;
   /** The whole conversation, plain JSON. */
@@ -186,8 +187,8 @@ function saidIn(ending: Ending): Pick<UndeliveredError, "status" | "text" | "sto
   if ("text" in ending) {
     return { status: ending.status, text: ending.text, stopReason: ending.status };
   }
-  const status = ending.status === "repeating" ? ending.status : "max_turns";
-  return { status, text: "", stopReason: null };
+  const isItself = ending.status === "repeating" || ending.status === "suspended";
+  return { status: isItself ? ending.status : "max_turns", text: "", stopReason: null };
 }
 
 const FORCED = { type: "tool", name: "deliver", disable_parallel_tool_use: true } as const;

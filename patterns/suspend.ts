@@ -8,7 +8,8 @@
  *
  * A run is suspended when a tool throws a `SuspendError`, since the answer that it waits for may take
  * days. The other calls of the turn end, and keep their results; those that wait have changed nothing.
- * The run goes on in the same turn, so that paths, limits and sums are those of a run without a break.
+ * The run goes on in the same turn, so that paths, turns and sums are those of a run without a break. What
+ * is counted in a row begins anew: repeats, reminders, and a turn's cuts.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, transcript.ts, door/
  */
@@ -73,17 +74,24 @@ function goOn({ status, turns, usage, transcript, results }: SuspendedRun): Begi
   const waiting = Array.isArray(transcript) ? transcript.at(-1) : undefined;
   // The turn is as the model gave it, and JSON has kept it.
   const content = (Array.isArray(waiting?.content) ? waiting.content : []) as ContentBlock[];
-  const calls = toolCalls(content);
-  const isOpen = Array.isArray(results) && results.length < calls.length;
-  if (status !== "suspended" || !isOpen || !Number.isSafeInteger(turns) || turns < 1) {
+  const ids = new Set(toolCalls(content.filter(isObject)).map(({ id }) => id));
+  const known = Array.isArray(results) && results.every((one) => ids.has(one?.tool_use_id));
+  const isOpen = waiting?.role === "assistant" && known && results.length < ids.size;
+  const isCounted = Number.isSafeInteger(turns) && turns >= 1 && isUsage(usage);
+  if (status !== "suspended" || !isOpen || !isCounted) {
     throw new TypeError("That is no suspended run: pass a result with status suspended as it was");
   }
+  const before = transcript.slice(0, -1);
+  checkTask(before);
   const sum = noUsage();
   addUsage(sum, usage);
-  return {
-    transcript: transcript.slice(0, -1),
-    turn: turns - 1,
-    usage: sum,
-    open: { content, results },
-  };
+  return { transcript: before, turn: turns - 1, usage: sum, open: { content, results } };
+}
+
+function isUsage(usage: unknown): boolean {
+  return isObject(usage) && Object.values(usage).every(Number.isFinite);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }

@@ -197,8 +197,10 @@ function compile({ name, input_schema }: Tool, ajv: Ajv2020): ValidateFunction {
 
 function faultOf({ name, input_schema }: Tool, { errors }: ValidateFunction): string {
   const faults = (errors ?? []).map(({ instancePath, message, params }) => {
-    const { additionalProperty: extra } = params;
-    return `${instancePath.slice(1).replaceAll("/", ".") || "the input"} ${message}${extra ? ` '${extra}'` : ""}`;
+    const { additionalProperty: extra, allowedValues, allowedValue } = params;
+    const allowed = allowedValues ?? (allowedValue === undefined ? undefined : [allowedValue]);
+    const more = extra ? ` '${extra}'` : allowed ? `: ${JSON.stringify(allowed).slice(1, -1)}` : "";
+    return `${instancePath.slice(1).replaceAll("/", ".") || "the input"} ${message}${more}`;
   });
   const fields = Object.keys(input_schema.properties ?? {}).join(", ");
   return `The input of '${name}' doesn't fit: ${faults.join("; ")}. Its fields are: ${fields}.`;

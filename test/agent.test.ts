@@ -870,6 +870,15 @@ test("a suspended run that isn't as it was is refused before any call", async ()
     { ...good, transcript: undefined },
     { ...good, results: undefined },
     { ...good, results: [...good.results, call] },
+    { ...good, results: [null] },
+    { ...good, results: [{ ...call, tool_use_id: "t9" }] },
+    { ...good, usage: undefined },
+    { ...good, usage: { ...good.usage, input_tokens: "5" } },
+    { ...good, transcript: [...good.transcript.slice(0, -1), { role: "user", content: [null] }] },
+    {
+      ...good,
+      transcript: good.transcript.map((message) => ({ ...message, role: "user" as const })),
+    },
   ]) {
     const api = strictApi([done]);
     // What JSON from elsewhere can be.

@@ -74,6 +74,51 @@ const GO_ON =
 
 // What is asked
 
+test("shows what can't be seen, so that nothing passes for something else", async () => {
+  const { asked, pay } = gate("no");
+  for (const [index, hidden] of [
+    "\u200d",
+    "\u200c",
+    "\u3164",
+    "\u2800",
+    "\u034f",
+    "\ufe0f",
+  ].entries()) {
+    await refusal(pay.run({ to: `A${hidden}da`, cents: 1 }, context(`c${index}`)));
+    const code = hidden.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0");
+    expect(asked.at(-1)?.effect).toBe(`Pays 1 cents to A<U+${code}>da. It can't be undone.`);
+    expect(asked.at(-1)?.call).toContain(`A<U+${code}>da`);
+  }
+});
+
+test.for([true, 1, {}, ["yes"], null])(
+  "an answer that is %j is no yes, and is told",
+  async (said) => {
+    // What plain JavaScript can hand over.
+    const { paid, pay } = gate((() => said) as unknown as Ask);
+    expect(await refusal(pay.run(ADA, context("c1")))).toMatch(
+      said === null ? /since nobody answered\./ : /since the person who was asked said '/,
+    );
+    expect(paid).toEqual([]);
+  },
+);
+
+test("asks about nothing without an effect in words, and takes no null for done", async () => {
+  const { approve, asked, paid } = gate("yes");
+  const run = () => "Paid.";
+  for (const [index, effect] of [undefined, "", 5].entries()) {
+    const blank = approve({ ...PAY, run }, { preview: () => effect as string });
+    const error = await rejection(Promise.resolve(blank.run(ADA, context(`c${index}`))));
+    expect(String(error)).toMatch(/^TypeError: The preview must be a text with something in it/);
+  }
+  expect([asked, paid]).toEqual([[], []]);
+  const anew = approve({ ...PAY, run }, { preview: () => "Pays.", done: () => null });
+  expect(await anew.run(ADA, context("c9"))).toBe("Paid.");
+  expect(() => approve({ ...PAY, run }, { preview: () => "", done: "x" as never })).toThrow(
+    TypeError,
+  );
+});
+
 test("shows the exact call and its effect, and runs it on a yes", async () => {
   const { pay, asked, paid } = gate("yes");
   expect(await pay.run(ADA, context("t1"))).toBe("Paid 950 to Ada.");
@@ -644,11 +689,11 @@ function terminal({ isTTY = true } = {}) {
   return { input, output, question, ask: () => ask(REQUEST, { signal }) };
 }
 
-test("terminal: shows effect and call, and gives the line that is typed then", async () => {
+test("terminal: shows call and effect, and gives the line that is typed then", async () => {
   const { input, output, question } = terminal();
   const { answer } = await question();
   expect(output.text).toBe(
-    `\nPays 950 cents to Ada.\n${CALL}\nType yes to run it, anything else to decline: `,
+    `\n${CALL}\nPays 950 cents to Ada.\nType yes to run it, anything else to decline: `,
   );
   input.write("ye");
   input.write("s\r\nmore\n");

@@ -90,18 +90,33 @@ test("keeps a refund with the id of its call, in one write", async () => {
     COFFEE,
     BURRS,
   ]);
-  expect(refundOf(orders, "t1")?.order.id).toBe("5107");
+  expect(refundOf(orders, "t1", LEAK)?.order.id).toBe("5107");
   expect(refunded(orders[0] ?? COFFEE)).toBe(4_990);
   expect(await readdir(join(file, ".."))).toEqual(["orders.json"]);
 });
 
-test("writes nothing for a call that it holds, whatever that asks for", async () => {
+test("writes nothing for a call that it holds", async () => {
   const { file, book } = await newBook();
-  await book.refund("t1", { ...LEAK, cents: 1 });
-  const before = await readFile(file, "utf8");
   await book.refund("t1", LEAK);
-  await openOrderBook(file).refund("t1", { ...LEAK, order: "5121" });
+  const before = await readFile(file, "utf8");
+  await openOrderBook(file).refund("t1", { ...LEAK, reason: "In other words" });
   expect(await readFile(file, "utf8")).toBe(before);
+});
+
+// Not all servers make ids unique.
+test("takes no refund for another one's that has the same call id", async () => {
+  const { file } = await newBook();
+  await refundTool(file).pay("t1");
+  const taken = /^The call id t1 is that of another refund, so nothing was paid for this call\./;
+  const asked: string[] = [];
+  for (const other of [
+    { ...LEAK, order: "5121" },
+    { ...LEAK, cents: 7 },
+  ]) {
+    await expect(refundTool(file, asked).pay("t1", other)).rejects.toThrow(taken);
+    await expect(openOrderBook(file).refund("t1", other)).rejects.toThrow(taken);
+  }
+  expect([asked, await refundsIn(file)]).toEqual([[], ["t1"]]);
 });
 
 test("two refunds at once are both kept, and one that fails holds up none", async () => {

@@ -2,7 +2,7 @@
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
 import { expect, expectTypeOf, test } from "vitest";
-import { BudgetError, HaltError, LlmOutputError } from "../patterns/errors.ts";
+import { BudgetError, HaltError, LlmOutputError, SuspendError } from "../patterns/errors.ts";
 import { createBudget } from "../patterns/layers/budget.ts";
 import { createLlm } from "../patterns/llm-call.ts";
 import { observe } from "../patterns/step.ts";
@@ -636,6 +636,15 @@ test.each([
   expect(api.sent).toEqual([]);
 });
 
+test("a tool that waits for an answer ends it undelivered, and says so", async () => {
+  const waits = lookThat(() => {
+    throw new SuspendError("waits");
+  });
+  const error = await rejection(start([...looks(1)], { tools: [waits] }).result);
+  expect(error).toBeInstanceOf(UndeliveredError);
+  expect(error).toMatchObject({ status: "suspended", lastStep: undefined });
+});
+
 test("types a result and what it takes", async () => {
   const result = await start([delivered]).result;
   expectTypeOf(result).toEqualTypeOf<SubagentResult>();
@@ -645,7 +654,7 @@ test("types a result and what it takes", async () => {
   expectTypeOf<UndeliveredError["lastStep"]>().toEqualTypeOf<LastStep | undefined>();
   expectTypeOf<UndeliveredError["status"]>().toEqualTypeOf<
     | ("answered" | "max_turns" | "repeating" | "refusal")
-    | ("max_tokens" | "model_context_window_exceeded" | "unusable")
+    | ("max_tokens" | "model_context_window_exceeded" | "suspended" | "unusable")
   >();
   // @ts-expect-error The number of steps is the brief's.
   const _turns: SubagentOptions = { tools: [], maxTurns: 3 };

@@ -373,6 +373,16 @@ test("takes what schemas are made with: a dialect, unions, formats", async () =>
   });
 });
 
+test("names the values that a field may have", async () => {
+  const properties = { unit: { enum: ["C", "F"] }, kind: { const: 1 } };
+  const tool = { ...toolThat(() => "ok"), input_schema: { ...schema(), properties } };
+  expect(await resultOf(tool, { unit: "K", kind: 2 })).toMatchObject({
+    content: expect.stringMatching(
+      /unit must be equal to one of the allowed values: "C","F"; kind must be equal to constant: 1\./,
+    ),
+  });
+});
+
 test.each([
   ["an unknown type", { ...schema(), properties: { a: { type: "text" } } }],
   ["a misspelt keyword", { ...schema(), propertys: {} }],

@@ -52,7 +52,7 @@ export function openOrderBook(file: string): OrderBook {
 
   const write = async (callId: string, input: RefundInput) => {
     const all = await orders();
-    if (refundOf(all, callId)) return;
+    if (refundOf(all, callId, input)) return;
     const order = checkRefund(all, input);
     const { cents, reason } = input;
     const refunds = [...order.refunds, { callId, cents, reason }];
@@ -77,11 +77,19 @@ export function saveOrders(file: string, orders: readonly Order[]): Promise<void
   return writeAtomically(file, `${JSON.stringify(orders, null, 2)}\n`);
 }
 
-/** The refund that was made for a call, and its order. */
-export function refundOf(orders: readonly Order[], callId: string) {
+/**
+ * The refund that was made for a call, and its order.
+ *
+ * @throws {ToolError} The id was another refund's: what that one paid is no answer to this call.
+ */
+export function refundOf(orders: readonly Order[], callId: string, input: RefundInput) {
   for (const order of orders) {
     const refund = order.refunds.find((one) => one.callId === callId);
-    if (refund) return { order, refund };
+    if (!refund) continue;
+    if (order.id === input.order && refund.cents === input.cents) return { order, refund };
+    throw new ToolError(
+      `The call id ${callId} is that of another refund, so nothing was paid for this call. Go on without it, and say so.`,
+    );
   }
   return undefined;
 }

@@ -66,8 +66,8 @@ export function createRefundTools(book: OrderBook, approve: Approve): readonly T
           refunded(order) > 0 ? `${euros(refunded(order))} refunded before` : "no refund yet";
         return `Pays ${euros(input.cents)} back to ${order.customer} for order ${order.id} (${order.item}; ${euros(order.paid)} paid, ${before}). It can't be undone.`;
       },
-      done: async (callId) => {
-        const found = refundOf(await book.orders(), callId);
+      done: async (callId, input) => {
+        const found = refundOf(await book.orders(), callId, input);
         return found && paidBack(found.order.id, found.refund.cents);
       },
     },

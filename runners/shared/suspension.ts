@@ -82,7 +82,9 @@ export function openSuspension(
       if (result.status !== "suspended") return rm(file, { force: true });
       await writeAtomically(file, `${JSON.stringify({ asked: waiting, run: result }, null, 2)}\n`);
     },
-    next: () => waiting && `go on with: ${command} -- --resume ${file} --answer yes`,
+    next: () =>
+      waiting &&
+      `yes runs it, any other answer declines\ngo on with: ${command} -- --resume ${inShell(file)} --answer yes`,
   };
 }
 
@@ -90,11 +92,16 @@ function readRun(file: string): SavedRun {
   if (!existsSync(file)) throw new UsageError(`There is no suspended run in ${file}`);
   try {
     // What `keep` has written; `runAgent` checks the run.
-    const saved = JSON.parse(readFileSync(file, "utf8")) as Partial<SavedRun>;
-    const { asked, run } = saved;
+    const saved = JSON.parse(readFileSync(file, "utf8")) as Partial<SavedRun> | null;
+    const { asked, run } = saved ?? {};
     if (asked?.callId && run?.status === "suspended") return { asked, run };
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
+    if (!(error instanceof Error)) throw error;
   }
   throw new UsageError(`${file} holds no suspended run`);
+}
+
+/** A path as a shell takes it. */
+function inShell(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
