@@ -19,8 +19,8 @@ import type {
   ToolResultBlockParam,
 } from "@anthropic-ai/sdk/resources/messages";
 import type { Usage } from "./step.ts";
-import { checkTask, toolCalls } from "./tool-calls.ts";
-import { addUsage, noUsage, type UsageSum } from "./transcript.ts";
+import { toolCalls } from "./tool-calls.ts";
+import { addUsage, checkTask, noUsage, type UsageSum } from "./transcript.ts";
 
 /** Calls of the last turn wait for an answer that comes later; those that don't have a result. */
 export type Suspended = Pick<SuspendedRun, "status" | "results">;

@@ -16,7 +16,6 @@
 import { inspect } from "node:util";
 import type {
   ContentBlock,
-  MessageParam,
   Tool as ToolDefinition,
   ToolResultBlockParam,
   ToolUseBlock,
@@ -126,44 +125,6 @@ export function checkToolChoice({ thinking, tool_choice }: LlmParams): void {
   throw new TypeError(
     `tool_choice "${tool_choice.type}" forces a tool, which the API refuses with thinking "${thinking.type}"`,
   );
-}
-
-/** Throws a `TypeError` unless it's a text with something in it, or messages that a model can go on from. */
-export function checkTask(task: string | readonly MessageParam[]): void {
-  if (typeof task === "string" && task.trim() !== "") return;
-  if (!Array.isArray(task) || task.length === 0) {
-    const rule = "a text with something in it, or a list of messages";
-    throw new TypeError(`The task must be ${rule}, got ${shown(task)}`);
-  }
-  for (const [index, message] of task.entries()) checkMessage(task, message, index);
-}
-
-function checkMessage(
-  transcript: readonly MessageParam[],
-  message: MessageParam | null,
-  index: number,
-): void {
-  const invalid = (why: string) => new TypeError(`The transcript's message[${index}] ${why}`);
-  const blocks = blocksOf(message);
-  if (!blocks) throw invalid(`must have a role and content, got ${shown(message)}`);
-  if (message?.role !== "assistant") return;
-  const answered = blocksOf(transcript[index + 1])?.map((block) => {
-    return block.type === "tool_result" ? block.tool_use_id : "";
-  });
-  const isOpen = blocks.some((block) => block.type === "tool_use" && !answered?.includes(block.id));
-  if (isOpen) throw invalid("calls a tool without a result: add it, or leave the turn out");
-  // A turn that was paused beside the API's own tools goes back as it is.
-  const isPaused = blocks.some(({ type }) => type.startsWith("server_tool"));
-  if (index < transcript.length - 1 || isPaused) return;
-  throw invalid("is the model's, and the last: say something that it can go on from");
-}
-
-/** The content's blocks, none for a text; `undefined` where it's no message. */
-function blocksOf(message: MessageParam | null | undefined) {
-  const { role, content } = message ?? {};
-  if (role !== "user" && role !== "assistant") return undefined;
-  if (typeof content === "string") return [];
-  return Array.isArray(content) ? content : undefined;
 }
 
 const VALIDATION = {
