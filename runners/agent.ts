@@ -10,6 +10,7 @@
 import { fileURLToPath } from "node:url";
 import { type AgentOptions, type AgentResult, runAgent } from "../patterns/agent.ts";
 import { createRepoTools } from "../patterns/repo-tools.ts";
+import { counted } from "./shared/format.ts";
 import { defineJob } from "./shared/job.ts";
 
 const QUESTION =
@@ -47,7 +48,7 @@ export const job = defineJob({
       signal,
     }),
   tell: (result) => {
-    const turns = counted(result.turns);
+    const turns = `after ${counted(result.turns, "turn")}`;
     if (result.status === "answered") return `${result.answer}\n\nanswered ${turns}`;
     return `no answer ${whyNot(result)}\n\n${result.status} ${turns}`;
   },
@@ -55,7 +56,7 @@ export const job = defineJob({
 
 /** Why there is no answer, and what to do. */
 export function whyNot(result: AgentResult): string {
-  const turns = counted(result.turns);
+  const turns = `after ${counted(result.turns, "turn")}`;
   switch (result.status) {
     case "max_turns":
       return `after max_turns=${result.turns}; raise --max-turns or ask a narrower question`;
@@ -72,8 +73,4 @@ export function whyNot(result: AgentResult): string {
     default:
       return `${turns} (${result.status})`;
   }
-}
-
-function counted(turns: number): string {
-  return `after ${turns} ${turns === 1 ? "turn" : "turns"}`;
 }

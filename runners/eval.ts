@@ -83,36 +83,41 @@ const RECORDINGS = fileURLToPath(new URL("recordings/eval", import.meta.url));
 /** Asks one question, and grades the answer. Whatever goes wrong is an outcome. */
 export async function evaluate(question: Question, settings: EvalSettings): Promise<Outcome> {
   const { id } = question;
-  const { signal, recordings = RECORDINGS } = settings;
+  const { mode, recordings = RECORDINGS } = settings;
   const file = join(recordings, `${id}.jsonl`);
-  const nothing = { id, turns: 0, tokensIn: 0, tokensOut: 0 };
-  const isReplay = settings.mode === "replay";
-  if (isReplay && !existsSync(file)) return { ...nothing, verdict: "skip", why: "not recorded" };
+  if (mode === "replay" && !existsSync(file)) {
+    return { id, verdict: "skip", why: "not recorded", turns: 0, tokensIn: 0, tokensOut: 0 };
+  }
   const trace = createTrace();
-  const ending = await attempt();
+  const ending = await observe(trace.onEvent, () => attempt(question, { ...settings, file }));
   const { answered, tokensIn, tokensOut, usd, unpriced } = totalsOf(trace.calls());
   const cost = { turns: answered, tokensIn, tokensOut, ...(unpriced === 0 && { usd }) };
   return { id, ...ending, ...cost };
+}
 
-  async function attempt(): Promise<Pick<Outcome, "verdict" | "why" | "changed">> {
-    try {
-      await using source = await openSource({ ...settings, file, usualModel: "claude-opus-5-5" });
-      const { model, door, recorded } = source;
-      const present = createRepoTools(ROOT, { deny: DENY });
-      const watched = watchTools(recorded(present), present);
-      const tools = isReplay ? watched.tools : recorded(present);
-      const options = { tools, model, llm: door.llmMessage, signal };
-      const result = await observe(trace.onEvent, () => askAboutCode(question.question, options));
-      await source.keep();
-      const grade: Pick<Outcome, "verdict" | "why"> =
-        result.status === "answered"
-          ? await gradeAnswer(result.answer, question)
-          : { verdict: "fail", why: `no answer ${whyNot(result)}` };
-      return { ...grade, ...(isReplay && { changed: watched.counts() }) };
-    } catch (error) {
-      if (signal?.aborted) return { verdict: "skip", why: "stopped" };
-      return { verdict: error instanceof BudgetError ? "skip" : "fail", why: explain(error) };
-    }
+async function attempt(
+  question: Question,
+  settings: EvalSettings & { readonly file: string },
+): Promise<Pick<Outcome, "verdict" | "why" | "changed">> {
+  const { mode, signal } = settings;
+  const isReplay = mode === "replay";
+  try {
+    await using source = await openSource({ ...settings, usualModel: "claude-opus-5-5" });
+    const { model, door, recorded } = source;
+    const present = createRepoTools(ROOT, { deny: DENY });
+    const watched = watchTools(recorded(present), present);
+    const tools = isReplay ? watched.tools : recorded(present);
+    const options = { tools, model, llm: door.llmMessage, signal };
+    const result = await askAboutCode(question.question, options);
+    await source.keep();
+    const grade: Pick<Outcome, "verdict" | "why"> =
+      result.status === "answered"
+        ? await gradeAnswer(result.answer, question)
+        : { verdict: "fail", why: `no answer ${whyNot(result)}` };
+    return { ...grade, ...(isReplay && { changed: watched.counts() }) };
+  } catch (error) {
+    if (signal?.aborted) return { verdict: "skip", why: "stopped" };
+    return { verdict: error instanceof BudgetError ? "skip" : "fail", why: explain(error) };
   }
 }
 
@@ -135,11 +140,13 @@ function watchTools(recorded: readonly Tool[], present: readonly Tool[]) {
   const tools = recorded.map((tool, index) => ({
     ...tool,
     run: async (...call: Parameters<Tool["run"]>) => {
-      const both = [tool, present[index]].map(async (one) => (await one?.run(...call)) ?? "");
-      const [was, is] = (await Promise.allSettled(both)).map(told);
+      const now = async () => (await present[index]?.run(...call)) ?? "";
+      const then = async () => tool.run(...call);
+      const [was, is] = await Promise.allSettled([then(), now()]);
       all += 1;
-      if (was !== is) changed += 1;
-      return tool.run(...call);
+      if (told(was) !== told(is)) changed += 1;
+      if (was.status === "rejected") throw was.reason;
+      return was.value;
     },
   }));
   return { tools, counts: () => [changed, all] as const };

@@ -10,13 +10,12 @@
 import { text } from "node:stream/consumers";
 import type { AgentOptions, AgentResult } from "../../patterns/agent.ts";
 import { type AnswerInput, type AnswerRound, reviseAnswer } from "../../patterns/citations.ts";
-import { createBudget } from "../../patterns/layers/budget.ts";
 import type { LlmCall } from "../../patterns/llm-call.ts";
 import { createRepoTools } from "../../patterns/repo-tools.ts";
 import { observe } from "../../patterns/step.ts";
 import { askAboutCode, whyNot } from "../agent.ts";
 import { explain, UsageError } from "./explain.ts";
-import { checkKept, readCount, readFlags, readNumber, readPath } from "./flags.ts";
+import { checkKept, readBudget, readCount, readFlags, readModel, readPath } from "./flags.ts";
 import { harmless, harmlessLine } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { selfTest } from "./self-test.ts";
@@ -59,8 +58,10 @@ export async function main(
     try {
       checkKept(FLAGS, env, 'npm run agent "Where is …?"');
       const { values, positionals } = readFlags(argv, FLAGS, "npm run agent -- --help");
-      if (values.help) print(HELP);
-      if (values.help) return 0;
+      if (values.help) {
+        print(HELP);
+        return 0;
+      }
       if (values.selftest) return await selfTest(print);
       const question = await readQuestion(positionals, stdin);
       const report = await observe(turnLines(note), () => run(question, values, env, signal));
@@ -95,9 +96,8 @@ async function run(
   signal: AbortSignal,
 ): Promise<Report> {
   const maxTurns = readCount("max-turns", values["max-turns"]);
-  const usd = readNumber("budget", values.budget, Number.MIN_VALUE);
-  const model = values.model ?? (env.ANTHROPIC_MODEL || undefined);
-  const budget = usd === undefined ? undefined : createBudget({ usd });
+  const budget = readBudget(values.budget);
+  const model = readModel(values.model, env);
   const root = readPath(values.root, env);
   const tools = createRepoTools(root);
   await using source = await openSource({ mode: "live", model, budget });

@@ -11,7 +11,7 @@
  */
 import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import { UsageError } from "./explain.ts";
-import { checkKept, readFlags, readNumber, readPath } from "./flags.ts";
+import { checkKept, readFlags, readModel, readNumber, readPath } from "./flags.ts";
 import { type LoadJob, perform } from "./perform.ts";
 import type { Mode } from "./source.ts";
 import { openSuspension, type Suspension } from "./suspension.ts";
@@ -159,7 +159,7 @@ function readSettings(mode: Mode, count: number, flags: Flags, env: NodeJS.Proce
     json: flags.json ?? false,
     pace: readNumber("pace", flags.pace, 0) ?? 0,
     budget: readNumber("budget", flags.budget, Number.MIN_VALUE),
-    model: flags.model ?? (isReplay ? undefined : env.ANTHROPIC_MODEL || undefined),
+    model: isReplay ? undefined : readModel(flags.model, env),
     recording: flags.recording === undefined ? undefined : readPath(flags.recording, env),
     origin: flags.transcribed ? ("transcribed" as const) : ("api" as const),
   };

@@ -9,11 +9,10 @@
  */
 import { readFileSync } from "node:fs";
 import { createSlots } from "../../patterns/door/send.ts";
-import { createBudget } from "../../patterns/layers/budget.ts";
 import { evaluate, type Outcome, type Question, readEvals } from "../eval.ts";
 import { explain, UsageError } from "./explain.ts";
-import { checkKept, readFlags, readNumber, readPath } from "./flags.ts";
-import { dollars } from "./format.ts";
+import { checkKept, readBudget, readFlags, readModel, readPath } from "./flags.ts";
+import { counted, dollars } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import type { Output } from "./view.ts";
 
@@ -59,8 +58,10 @@ export async function main(
     try {
       checkKept(FLAGS, env, "npm run eval");
       const { values, positionals } = readFlags(argv, FLAGS, "npm run eval -- --help");
-      if (values.help) print(HELP);
-      if (values.help) return 0;
+      if (values.help) {
+        print(HELP);
+        return 0;
+      }
       return await run(values, positionals, env, signal, print);
     } catch (error) {
       stderr.write(`${explain(error)}\n`);
@@ -109,15 +110,14 @@ function find(questions: readonly Question[], id: string): Question {
 }
 
 function readSettings(values: Values, env: NodeJS.ProcessEnv) {
-  const { live, record, transcribed, model = env.ANTHROPIC_MODEL || undefined } = values;
+  const { live, record, transcribed } = values;
   for (const flag of ["record", "transcribed", "model", "budget"] as const) {
     if (values[flag] && !live) throw new UsageError(`--${flag} goes with npm run eval:live`);
   }
-  const usd = readNumber("budget", values.budget, Number.MIN_VALUE);
   return {
     mode: record ? "record" : live ? "live" : "replay",
-    model: live ? model : undefined,
-    budget: usd === undefined ? undefined : createBudget({ usd }),
+    model: live ? readModel(values.model, env) : undefined,
+    budget: readBudget(values.budget),
     origin: transcribed ? "transcribed" : "api",
   } as const;
 }
@@ -176,10 +176,6 @@ function briefly(outcome: Outcome | undefined): string {
 function costOf({ tokensIn, tokensOut, usd }: Pick<Outcome, "tokensIn" | "tokensOut" | "usd">) {
   const money = usd === undefined ? "$ unknown" : dollars(usd);
   return `${tokensIn.toLocaleString("en")} in ${tokensOut.toLocaleString("en")} out  ${money}`;
-}
-
-function counted(count: number, what: string): string {
-  return `${count} ${count === 1 ? what : `${what}s`}`;
 }
 
 function percent(share: number): string {

@@ -3,6 +3,7 @@
  */
 import { resolve } from "node:path";
 import { type ParseArgsConfig, parseArgs } from "node:util";
+import { type Budget, createBudget } from "../../patterns/layers/budget.ts";
 import { UsageError } from "./explain.ts";
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
@@ -64,6 +65,17 @@ export function readCount(name: string, text: string | undefined): number | unde
   const value = readNumber(name, text, 1);
   if (value === undefined || Number.isSafeInteger(value)) return value;
   throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(text)}`);
+}
+
+/** Reads `--budget`: what there is to spend, or `undefined` for no limit. */
+export function readBudget(text: string | undefined): Budget | undefined {
+  const usd = readNumber("budget", text, Number.MIN_VALUE);
+  return usd === undefined ? undefined : createBudget({ usd });
+}
+
+/** The model that is asked for by `--model`, else by the environment. */
+export function readModel(flag: string | undefined, env: NodeJS.ProcessEnv): string | undefined {
+  return flag ?? (env.ANTHROPIC_MODEL || undefined);
 }
 
 /** A path on the command line, from where the command was given: npm itself goes to the project's folder. */

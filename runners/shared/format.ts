@@ -28,6 +28,11 @@ export function duration(ms: number, estimated = false): string {
   return `${about}${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
+/** `1 turn`, `3 turns`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${count === 1 ? what : `${what}s`}`;
+}
+
 /** US dollars with four places: a call costs fractions of a cent. */
 export function dollars(usd: number): string {
   return `$${usd.toFixed(4)}`;
@@ -208,7 +213,7 @@ export function totalsLine(totals: Totals): string {
   const more = [failed && `${failed} failed`, cancelled && `${cancelled} cancelled`].filter(
     Boolean,
   );
-  const calls = `${answered} ${answered === 1 ? "call" : "calls"}${more.length > 0 ? ` (and ${more.join(", ")})` : ""}`;
+  const calls = `${counted(answered, "call")}${more.length > 0 ? ` (and ${more.join(", ")})` : ""}`;
   const usage = `${totals.tokensIn.toLocaleString("en")} tokens in, ${totals.tokensOut.toLocaleString("en")} out`;
   const unknown = totals.unpriced > 0 ? ` and ${totals.unpriced} of unknown cost` : "";
   const saved =
