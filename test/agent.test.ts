@@ -27,6 +27,7 @@ import { held } from "./shared/scripted.ts";
 import { eventsOf, message, raw, rejection, reply, startServer } from "./shared/server.ts";
 import {
   brokenRule,
+  expectSamePrefixes,
   redacted,
   type StrictApi,
   sendable,
@@ -655,20 +656,6 @@ test("never changes a byte of what was sent before", async () => {
   expect(api.sent).toHaveLength(6);
   expectSamePrefixes(api);
 });
-
-/** Each request repeats all messages of the one before, the tools and the system prompt. */
-function expectSamePrefixes({ sent }: StrictApi): void {
-  let before = "";
-  let rest = "";
-  for (const body of sent) {
-    const { messages, max_tokens: _, stream: __, ...same } = JSON.parse(body);
-    const bytes = JSON.stringify(messages).slice(0, -1);
-    expect(bytes.startsWith(before)).toBe(true);
-    if (before) expect(JSON.stringify(same)).toBe(rest);
-    before = bytes;
-    rest = JSON.stringify(same);
-  }
-}
 
 test("sends a call back as it was made, whatever a tool does to its input", async () => {
   const tool = defineTool<{ paths: string[] }>({

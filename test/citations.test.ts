@@ -225,18 +225,18 @@ test("shows nothing from outside or from a secret file, whatever is cited", asyn
     (path) => `[${path}:1](src/${path})`,
   ];
   let shown = 0;
-  await fc.assert(
-    fc.asyncProperty(path, fc.constantFrom(...forms), async (path, form) => {
-      const checked = await checkCitations(form(path), root);
-      expect(JSON.stringify(checked)).not.toContain(HIDDEN);
-      for (const { lines, problem } of checked) {
-        if (lines === undefined) expect(problem).toMatch(/\S/);
-        else expect(lines).toMatch(/^(src\/a|a b\/c)\.ts lines 1-1 of 1\n1\| inside$/);
-        if (lines !== undefined) shown += 1;
-      }
-    }),
-    { numRuns: 500 },
-  );
+  const property = fc.asyncProperty(path, fc.constantFrom(...forms), async (path, form) => {
+    const checked = await checkCitations(form(path), root);
+    expect(JSON.stringify(checked)).not.toContain(HIDDEN);
+    for (const { lines, problem } of checked) {
+      if (lines === undefined) expect(problem).toMatch(/\S/);
+      else expect(lines).toMatch(/^(src\/a|a b\/c)\.ts lines 1-1 of 1\n1\| inside$/);
+      if (lines !== undefined) shown += 1;
+    }
+  });
+  await fc.assert(property, { numRuns: 500 });
+  // The same runs each time, since it's not to be left to luck that something is shown.
+  await fc.assert(property, { numRuns: 200, seed: 1 });
   expect(shown).toBeGreaterThan(0);
 });
 

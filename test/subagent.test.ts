@@ -19,6 +19,7 @@ import { defineTool, type Tool } from "../patterns/tool.ts";
 import { held } from "./shared/scripted.ts";
 import { rejection, startServer, type Wire } from "./shared/server.ts";
 import {
+  expectSamePrefixes,
   redacted,
   type StrictApi,
   sendable,
@@ -98,18 +99,6 @@ const TASK = "Do what your brief asks for, and deliver.";
 const REMINDER = expect.stringMatching(/^You haven't delivered yet/);
 const LAST = expect.stringMatching(/^This is your last step: call deliver now/);
 const choice = { type: "tool", name: "deliver", disable_parallel_tool_use: true };
-
-/** Each request repeats all messages of the one before, the tools and the system prompt. */
-function expectSamePrefixes({ sent }: StrictApi): void {
-  let [before, rest] = ["", ""];
-  for (const body of sent) {
-    const { messages, max_tokens: _, tool_choice: __, stream: ___, ...same } = JSON.parse(body);
-    const bytes = JSON.stringify(messages).slice(0, -1);
-    expect(bytes.startsWith(before)).toBe(true);
-    if (before) expect(JSON.stringify(same)).toBe(rest);
-    [before, rest] = [bytes, JSON.stringify(same)];
-  }
-}
 
 /** A run that ended without a delivery. */
 async function undelivered(result: Promise<unknown>): Promise<UndeliveredError> {
@@ -219,7 +208,7 @@ test.each([
   expect(await result).toMatchObject({ status: "delivered", ...GOOD, steps: 3 });
   expect(saidLast(api)).toEqual([TASK, [expect.anything()], REMINDER]);
   expect(api.refusals).toEqual([]);
-  expectSamePrefixes(api);
+  expectSamePrefixes(api, ["tool_choice"]);
 });
 
 test("takes the same calls again and again for no delivery either", async () => {
@@ -248,7 +237,7 @@ test("after maxReminders it's the last step, and one turn more without a call en
     expect(saidLast(api)).toEqual([TASK, ...Array(reminders).fill(REMINDER), LAST]);
     expect(error.transcript).toHaveLength(2 * api.sent.length);
     expect(error.transcript.at(-1)?.role).toBe("assistant");
-    expectSamePrefixes(api);
+    expectSamePrefixes(api, ["tool_choice"]);
   }
 });
 
@@ -308,7 +297,7 @@ test("asks in words on the last step, the twelfth by default", async () => {
     expect(said.slice(0, -1)).not.toContainEqual(LAST);
     expect(api.sent.join()).not.toContain("tool_choice");
     expect(api.refusals).toEqual([]);
-    expectSamePrefixes(api);
+    expectSamePrefixes(api, ["tool_choice"]);
   }
 });
 
@@ -323,7 +312,7 @@ test("forces deliver on the last step where the model takes that", async () => {
     ]);
     expect(saidLast(api).at(-1)).toEqual(LAST);
     expect(api.refusals).toEqual([]);
-    expectSamePrefixes(api);
+    expectSamePrefixes(api, ["tool_choice"]);
   }
 });
 
@@ -419,7 +408,7 @@ test.each([
     },
   ]);
   expect(api.refusals).toEqual([]);
-  expectSamePrefixes(api);
+  expectSamePrefixes(api, ["tool_choice"]);
 });
 
 test.each([
@@ -738,7 +727,7 @@ async function checkRun(run: Run, api: StrictApi, llm: SubagentOptions["llm"]): 
   expect(api.refusals).toEqual([]);
   expect(api.sent.length).toBeGreaterThan(0);
   expect(api.sent.length).toBeLessThanOrEqual(maxSteps);
-  expectSamePrefixes(api);
+  expectSamePrefixes(api, ["tool_choice"]);
   const bodies = bodiesOf(api);
   const isForced = bodies.some(({ tool_choice }) => tool_choice !== undefined);
   expect(isForced && (!force || thinks)).toBe(false);
@@ -779,7 +768,9 @@ test(
       const api = strictApi(scriptOf(run));
       seen.add(await checkRun(run, api, api.llm));
     });
-    await fc.assert(property, { numRuns: 100 });
+    await fc.assert(property, { numRuns: 50 });
+    // The same runs each time, since what must be among them is not to be left to luck.
+    await fc.assert(property, { numRuns: 100, seed: 1 });
     const usual = ["delivered", "asked", "forced", "answered", "max_turns"];
     for (const outcome of usual) expect(seen).toContain(outcome);
   },

@@ -17,6 +17,7 @@ import { isDeepStrictEqual } from "node:util";
 import { APIError } from "@anthropic-ai/sdk";
 import type { ContentBlock, Message } from "@anthropic-ai/sdk/resources/messages";
 import { Ajv } from "ajv";
+import { expect } from "vitest";
 import { HaltError } from "../../patterns/errors.ts";
 import type { LlmMessage } from "../../patterns/llm-call.ts";
 import { callStep } from "../../patterns/step.ts";
@@ -126,6 +127,23 @@ export function use(id: string, name: string, input: unknown = {}): ContentBlock
 export function serverUse(id: string): ContentBlock {
   const input = { query: "prices" };
   return { type: "server_tool_use", id, name: "web_search", input, caller: { type: "direct" } };
+}
+
+/**
+ * Each request repeats all messages of the one before, the tools, the system prompt and all else.
+ *
+ * @param apart Fields that a turn may have of its own, beside its room and whether it streams.
+ */
+export function expectSamePrefixes({ sent }: StrictApi, apart: readonly string[] = []): void {
+  let [before, rest] = ["", ""];
+  for (const body of sent) {
+    const { messages, max_tokens: _, stream: __, ...same } = JSON.parse(body);
+    for (const field of apart) delete same[field];
+    const bytes = JSON.stringify(messages).slice(0, -1);
+    expect(bytes.startsWith(before)).toBe(true);
+    if (before) expect(JSON.stringify(same)).toBe(rest);
+    [before, rest] = [bytes, JSON.stringify(same)];
+  }
 }
 
 /** Names the rule that a request breaks, if it breaks one. `issued` are the turns that the API gave. */
