@@ -29,6 +29,7 @@ const JOBS: ReadonlyMap<string, LoadJob> = new Map(
     agent: () => import("../agent.ts"),
     subagent: () => import("../subagent.ts"),
     refund: () => import("../refund.ts"),
+    context: () => import("../context.ts"),
   }),
 );
 

@@ -3,7 +3,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { createBudget } from "../../patterns/layers/budget.ts";
-import { observe } from "../../patterns/step.ts";
+import { observe, type RunEvent } from "../../patterns/step.ts";
 import { askingFor } from "./asking.ts";
 import { explain } from "./explain.ts";
 import { interruptible } from "./interrupt.ts";
@@ -62,13 +62,16 @@ async function performOne(
     const budget =
       settings.budget === undefined ? undefined : createBudget({ usd: settings.budget });
     const usualModel = job.model;
-    await using source = await openSource({ ...settings, file, usualModel, budget });
-    const { door, header, model, recorded } = source;
+    const { scripted } = job;
+    await using source = await openSource({ ...settings, file, usualModel, budget, scripted });
+    const { door, header, model, recorded, isScripted } = source;
     const { llmCall: llm, llmMessage } = door;
     const asking = askingFor(settings, place, view);
-    const context = { llm, llmMessage, model, recorded, asking, suspension, signal };
-    view.start(header);
-    const { result, words } = await observe(view.onEvent, () => job.run(input, context));
+    const running = { llm, llmMessage, model, recorded, isScripted, signal };
+    const context = { ...running, asking, suspension };
+    view.start(isScripted ? "scripted" : header);
+    const onEvent = isScripted ? unmetered(view.onEvent) : view.onEvent;
+    const { result, words } = await observe(onEvent, () => job.run(input, context));
     // A part of a run asks for a part of the recording.
     view.end({ result, words, budget, unused: suspension ? [] : source.unused() });
     await source.keep();
@@ -77,6 +80,15 @@ async function performOne(
     view.fail(signal.aborted ? "Stopped" : explain(error, mode === "live" ? name : undefined));
     return 1;
   }
+}
+
+/** Without the token counts, which a script makes up. */
+function unmetered(onEvent: (event: RunEvent) => void): (event: RunEvent) => void {
+  return (event) => {
+    if (event.type !== "end") return onEvent(event);
+    const { usage: _, ...rest } = event;
+    onEvent(rest);
+  };
 }
 
 function recordingOf(name: string): string {

@@ -9,6 +9,7 @@
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { costOf } from "../../patterns/cost.ts";
 import type { EndEvent, RunEvent, Usage } from "../../patterns/step.ts";
+import { addUsage, noUsage, type UsageSum } from "../../patterns/usage.ts";
 import { toolCallsIn } from "./turn-lines.ts";
 
 export type State = "in flight" | "ok" | "failed" | "cancelled";
@@ -144,6 +145,8 @@ function parentOf(path: string): string | undefined {
 /** The sums over all calls. */
 export interface Totals {
   readonly answered: number;
+  /** How many of those have token counts: none where a script plays the API. */
+  readonly metered: number;
   readonly failed: number;
   readonly cancelled: number;
   readonly tokensIn: number;
@@ -163,19 +166,21 @@ export interface Totals {
 /** Adds up the calls. */
 export function totalsOf(calls: readonly Call[]): Totals {
   const ended = calls.filter(({ state }) => state !== "in flight");
-  const answered = ended.filter(({ usage }) => usage !== undefined);
+  const answered = ended.filter(({ state }) => state === "ok");
+  const metered = answered.filter(({ usage }) => usage !== undefined);
   const sum = (of: (call: Call) => number) => ended.reduce((total, call) => total + of(call), 0);
   const begin = Math.min(...ended.map(({ begin }) => begin));
   const end = Math.max(...ended.map(({ begin, ms }) => begin + ms));
   const ms = ended.length > 0 ? end - begin : 0;
   return {
     answered: answered.length,
+    metered: metered.length,
     failed: ended.filter(({ state }) => state === "failed").length,
     cancelled: ended.filter(({ state }) => state === "cancelled").length,
     tokensIn: sum(({ usage }) => tokensIn(usage)),
-    tokensOut: sum(({ usage }) => usage?.output_tokens ?? 0),
+    tokensOut: sum(({ usage }) => tokensOut(usage)),
     usd: sum(({ usd }) => usd ?? 0),
-    unpriced: answered.filter(({ usd }) => usd === undefined).length,
+    unpriced: metered.filter(({ usd }) => usd === undefined).length,
     ms,
     savedMs: Math.max(0, sum((call) => (call.state === "cancelled" ? 0 : call.ms)) - ms),
     estimated: ended.some(({ estimated }) => estimated),
@@ -184,7 +189,17 @@ export function totalsOf(calls: readonly Call[]): Totals {
 
 /** All tokens that went in, from the cache or not. */
 export function tokensIn(usage: Usage | undefined): number {
-  if (!usage) return 0;
-  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage;
-  return input_tokens + (cache_creation_input_tokens ?? 0) + (cache_read_input_tokens ?? 0);
+  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = sumOf(usage);
+  return input_tokens + cache_creation_input_tokens + cache_read_input_tokens;
+}
+
+/** All tokens that came out. */
+export function tokensOut(usage: Usage | undefined): number {
+  return sumOf(usage).output_tokens;
+}
+
+function sumOf(usage: Usage | undefined): UsageSum {
+  const sum = noUsage();
+  if (usage) addUsage(sum, usage);
+  return sum;
 }

@@ -11,7 +11,8 @@ import type { Mode } from "./source.ts";
 import { createTrace, totalsOf } from "./trace.ts";
 
 export interface View {
-  readonly start: (recorded: TapeHeader | undefined) => void;
+  /** Says where the replies come from. */
+  readonly start: (source: TapeHeader | "scripted" | undefined) => void;
   readonly onEvent: (event: RunEvent) => void;
   /** Keeps out of the way while something else has the terminal. */
   readonly aside: <T>(work: () => Promise<T>) => Promise<T>;
@@ -88,10 +89,10 @@ function liveView(subject: Subject, { output, env }: Place): View {
   };
   const totals = () => paint("bold", wrap(totalsLine(totalsOf(trace.calls())), columns()));
   return {
-    start: (recorded) => {
+    start: (source) => {
       const title = wrap(`${subject.name}  ${subject.title}`, columns());
       const bold = paint("bold", subject.name) + title.slice(subject.name.length);
-      stdout.write(`${bold}\n${paint("dim", wrap(origin(subject, recorded), columns()))}\n`);
+      stdout.write(`${bold}\n${paint("dim", wrap(origin(subject, source), columns()))}\n`);
       timer = setInterval(draw, REDRAW_MS);
     },
     onEvent: (event) => {
@@ -127,7 +128,7 @@ function plainView(subject: Subject, output: Output): View {
   const trace = createTrace();
   const write = (text: string) => output.stdout.write(text);
   return {
-    start: (recorded) => write(`${subject.name}  ${subject.title}\n${origin(subject, recorded)}\n`),
+    start: (source) => write(`${subject.name}  ${subject.title}\n${origin(subject, source)}\n`),
     onEvent: (event) => {
       trace.onEvent(event);
       if (event.type !== "end" || event.kind !== "step" || !event.path.includes("/")) return;
@@ -152,14 +153,17 @@ function plainView(subject: Subject, output: Output): View {
 
 function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
   const trace = createTrace();
+  let isScripted = false;
   const print = (rest: object) => {
-    const totals = totalsOf(trace.calls());
-    stdout.write(
-      `${JSON.stringify({ pattern: name, mode, ...rest, calls: trace.calls(), totals }, replacer)}\n`,
-    );
+    const calls = trace.calls();
+    const subject = { pattern: name, mode, ...(isScripted && { isScripted }) };
+    const line = { ...subject, ...rest, calls, totals: totalsOf(calls) };
+    stdout.write(`${JSON.stringify(line, replacer)}\n`);
   };
   return {
-    start: () => {},
+    start: (source) => {
+      isScripted = source === "scripted";
+    },
     onEvent: trace.onEvent,
     aside: (work) => work(),
     end: ({ result, unused }) => print({ result, ...(unused.length > 0 && { unused }) }),
@@ -170,7 +174,8 @@ function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
   };
 }
 
-function origin({ mode }: Subject, recorded: TapeHeader | undefined): string {
+function origin({ mode }: Subject, recorded: TapeHeader | "scripted" | undefined): string {
+  if (recorded === "scripted") return "scripted: a function plays the API; nothing is spent";
   if (!recorded || mode !== "replay") return mode === "record" ? "recording" : "live";
   const day = recorded.date.slice(0, 10);
   if (recorded.origin === "api")
