@@ -16,14 +16,13 @@
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, steer.ts, step.ts, suspend.ts, tool.ts,
  * tool-calls.ts, transcript.ts, usage.ts, door/
  */
-import type { BetaStopReason } from "@anthropic-ai/sdk/resources/beta/messages";
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import { joined } from "./door/reply.ts";
 import { BudgetError, checkCount, checkFunction, LlmOutputError } from "./errors.ts";
 import { type LlmMessage, type LlmParams, llmMessage } from "./llm-call.ts";
-import type { Ending, Standing, Steering, TurnEnding } from "./steer.ts";
+import type { Ending, Halted, Standing, Steering, TurnEnding } from "./steer.ts";
 import { runPattern, step, type Usage } from "./step.ts";
-import { beginningOf, type OpenTurn, type Suspended, type SuspendedRun } from "./suspend.ts";
+import { beginningOf, type OpenTurn, type SuspendedRun } from "./suspend.ts";
 import type { Tool } from "./tool.ts";
 import { checkToolChoice, definitionsOf, prepareTools, toolCalls } from "./tool-calls.ts";
 import { countRepeats, remember, rememberSummary } from "./transcript.ts";
@@ -106,17 +105,18 @@ export async function runAgent(
   const callTools = async ({ content, results: done }: OpenTurn) => {
     const calls = toolCalls(content);
     // A run that ends in here leaves a transcript without the turn, since its calls have no results.
-    const results = await runTools(calls, signal, done);
+    const { results, budget } = await runTools(calls, signal, done);
     remember(transcript, { content });
     if (results.length < calls.length) return { status: "suspended", results } as const;
     transcript.push({ role: "user", content: results });
+    if (budget) return { status: "budget", error: budget } as const;
     const isRepeating = repeatsOf(calls, results) === maxRepeats;
     return isRepeating ? ({ status: "repeating" } as const) : undefined;
   };
 
   const takeTurn = async (
     own: Pick<LlmParams, "tool_choice">,
-  ): Promise<TurnEnding | Suspended | undefined> => {
+  ): Promise<TurnEnding | Halted | undefined> => {
     checkToolChoice({ ...params, ...own });
     const reply = await llm(
       {
@@ -133,7 +133,7 @@ export async function runAgent(
     addUsage(usage, reply.usage);
     const text = (paused ?? "") + joined([reply]);
     // The beta API has one more reason.
-    const stopReason = reply.stop_reason as BetaStopReason | null;
+    const stopReason: string | null = reply.stop_reason;
     const hasCalls = toolCalls(reply.content).length > 0;
     if (stopReason === "max_tokens" && hasCalls) {
       // The call's input was cut off and looks whole. Nothing of what it says is run or remembered.
@@ -179,23 +179,24 @@ export async function runAgent(
   };
 
   const runLoop = async (): Promise<AgentResult> => {
-    let ending: TurnEnding | Suspended | undefined;
+    let ending: TurnEnding | Halted | undefined;
     for (let turn = first; ; turn += 1) {
-      const evidence = { turns: turn, usage, transcript };
-      if (ending?.status === "suspended") return { ...ending, ...evidence };
+      const run = { turns: turn, usage, transcript };
+      if (ending?.status === "suspended" || ending?.status === "budget")
+        return { ...ending, ...run };
       const standing = { turn, left: maxTurns - turn, ending, transcript };
       const begun = turn === first ? open : undefined;
       const { stop, say, tool_choice } = paused === undefined && !begun ? goOn(standing) : {};
-      if (stop) return { status: "stopped", ...evidence };
+      if (stop) return { status: "stopped", ...run };
       if (say) transcript.push({ role: "user", content: say });
-      else if (ending) return { ...ending, ...evidence };
-      if (turn === maxTurns) return { status: "max_turns", ...evidence };
+      else if (ending) return { ...ending, ...run };
+      if (turn === maxTurns) return { status: "max_turns", ...run };
       try {
         const own = tool_choice ? { tool_choice } : {};
         ending = await step(`turn[${turn}]`, () => (begun ? callTools(begun) : takeTurn(own)));
       } catch (error) {
         if (!(error instanceof BudgetError) || turn === 0) throw error;
-        return { status: "budget", error, ...evidence };
+        return { status: "budget", error, ...run };
       }
     }
   };

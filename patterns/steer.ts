@@ -54,12 +54,14 @@ export type TurnEnding =
       readonly stopDetails: Message["stop_details"];
     };
 
+/** Why a run can't go on, whatever is said. */
+export type Halted =
+  /** The budget ended after at least one turn, or for a call of its tools, which says so as its result. */
+  { readonly status: "budget"; readonly error: BudgetError } | Suspended;
+
 /** Why a run is over. */
 export type Ending =
   | TurnEnding
   /** No answer: the turns are used up, or `steer` ended it. */
   | { readonly status: "max_turns" | "stopped" }
-  /** The budget ended after at least one turn. Where it ended inside of a tool, the transcript ends before
-   * that turn, whose other calls have run all the same. */
-  | { readonly status: "budget"; readonly error: BudgetError }
-  | Suspended;
+  | Halted;

@@ -7,9 +7,10 @@
  *
  * The API wants exactly one result for each call, whatever became of it. So a call to a tool that
  * doesn't exist, with an input that doesn't fit, or that throws gets a result too, whose text teaches
- * the model what does exist. Only three things end the run instead: the caller's abort, a call to a
- * model that was not made (a budget, a recording), and two calls under one id. A call that waits for an
- * answer from outside is suspended: it has no result yet, and the others keep theirs.
+ * the model what does exist. Only three things end the run at once: the caller's abort, two calls under
+ * one id, and a recording that doesn't hold a call to a model. Where the budget of such a call ended, that
+ * is its tool's result, and the run ends after it. A call that waits for an answer from outside is suspended:
+ * it has no result yet. Whatever becomes of one, the others keep theirs.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, door/
  */
@@ -22,18 +23,32 @@ import type {
 } from "@anthropic-ai/sdk/resources/messages";
 import type { ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { checkFunction, HaltError, LlmOutputError, SuspendError, shown } from "./errors.ts";
+import {
+  BudgetError,
+  checkFunction,
+  HaltError,
+  LlmOutputError,
+  SuspendError,
+  shown,
+} from "./errors.ts";
 import type { LlmParams } from "./llm-call.ts";
 import { step } from "./step.ts";
 import { type Tool, ToolError } from "./tool.ts";
 
-/** Runs a turn's calls; the results come in the order of the calls. A call that was suspended has
- * none, and one that is among `done` isn't run again. */
+/** Runs a turn's calls. One that is among `done` isn't run again. */
 export type RunTools = (
   calls: readonly ToolUseBlock[],
   signal: AbortSignal | undefined,
   done?: readonly ToolResultBlockParam[],
-) => Promise<ToolResultBlockParam[]>;
+) => Promise<Outcome>;
+
+/** What came of a turn's calls. */
+export interface Outcome {
+  /** In the order of the calls. A call that was suspended has none. */
+  readonly results: ToolResultBlockParam[];
+  /** The budget of a call to a model that a tool would have made ended. */
+  readonly budget: BudgetError | undefined;
+}
 
 /** The tool calls in a turn. */
 export function toolCalls(content: readonly ContentBlock[]): ToolUseBlock[] {
@@ -86,7 +101,12 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
     return tool.run(structuredClone(input), { callId: id, signal });
   };
 
-  const resultOf = async (call: ToolUseBlock, index: number, signal: AbortSignal | undefined) => {
+  const resultOf = async (
+    call: ToolUseBlock,
+    index: number,
+    signal: AbortSignal | undefined,
+    onBudget: (error: BudgetError) => void,
+  ) => {
     const result = { type: "tool_result", tool_use_id: call.id } as const;
     try {
       const output = await step(`tool[${index}]`, () => run(call, signal), signal);
@@ -94,7 +114,8 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof SuspendError) return undefined;
-      if (error instanceof HaltError) throw error;
+      if (error instanceof BudgetError) onBudget(error);
+      else if (error instanceof HaltError) throw error;
       return { ...result, content: capped(messageOf(error, call.name), maxChars), is_error: true };
     }
   };
@@ -106,15 +127,21 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
         stopReason: "tool_use",
       });
     }
-    const results = await Promise.allSettled(
+    let budget: BudgetError | undefined;
+    const onBudget = (error: BudgetError) => {
+      budget ??= error;
+    };
+    const settled = await Promise.allSettled(
       calls.map((call, index) => {
-        return done.find((known) => known.tool_use_id === call.id) ?? resultOf(call, index, signal);
+        const known = done.find(({ tool_use_id }) => tool_use_id === call.id);
+        return known ?? resultOf(call, index, signal, onBudget);
       }),
     );
-    return results.flatMap((result) => {
+    const results = settled.flatMap((result) => {
       if (result.status === "rejected") throw result.reason;
       return result.value ?? [];
     });
+    return { results, budget };
   };
 }
 

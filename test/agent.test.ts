@@ -693,7 +693,7 @@ test("rejects when the budget ends before the first turn", async () => {
   expect(await rejection(runAgent("Hi", { tools: [], llm }))).toBe(error);
 });
 
-test("leaves a turn out of the transcript whose tools met the end of the budget", async () => {
+test("keeps what a turn's tools gave where one of them met the end of the budget", async () => {
   const tools = [
     add,
     toolThat(() => {
@@ -702,8 +702,12 @@ test("leaves a turn out of the transcript whose tools met the end of the budget"
   ];
   const script = [turn("tool_use", addCall("t1")), turn("tool_use", addCall("t2"), goCall("t3"))];
   const { result } = start(script, { tools });
-  const { status, transcript } = await result;
-  expect(status).toBe("budget");
+  const { status, turns, transcript } = await result;
+  expect([status, turns]).toEqual(["budget", 2]);
+  expect(transcript.at(-1)?.content).toMatchObject([
+    { tool_use_id: "t2", content: "3" },
+    { tool_use_id: "t3", content: expect.stringContaining("No money for the subagent") },
+  ]);
   const api = strictApi([done]);
   const again = await runAgent(transcript, { tools, llm: api.llm });
   expect(again.status).toBe("answered");
@@ -828,7 +832,7 @@ test("a run that was suspended has the same paths, requests and limits as one th
   ]);
 });
 
-test("a budget that ends beside a call that waits ends the run", async () => {
+test("a budget that ends beside a call that waits leaves the run suspended", async () => {
   const { tool } = waiting();
   const broke = toolThat(() => {
     throw new BudgetError("No money");
@@ -838,7 +842,8 @@ test("a budget that ends beside a call that waits ends the run", async () => {
     turn("tool_use", use("t2", "ask"), use("t3", "go")),
   ];
   const { result } = start(script, { tools: [add, tool, broke] });
-  expect(await result).toMatchObject({ status: "budget", turns: 1 });
+  // What waits can still be answered, and is lost otherwise.
+  expect(await result).toMatchObject({ status: "suspended", turns: 2 });
 });
 
 test("a suspended run that isn't as it was is refused before any call", async () => {

@@ -551,7 +551,7 @@ test("gives what was delivered when the money ends beside it", async () => {
   const { result } = start([turn("tool_use", lookCall("t1")), turn("tool_use", ...calls)], {
     tools,
   });
-  expect(await result).toMatchObject({ status: "delivered", ...GOOD, steps: 1 });
+  expect(await result).toMatchObject({ status: "delivered", ...GOOD, steps: 2 });
 });
 
 test("passes on the transport's errors and calls that were not made", async () => {

@@ -31,10 +31,9 @@ const callsOf = (...blocks: readonly Parameters<typeof use>[]): ToolUseBlock[] =
 
 /** What the model gets of one call. */
 async function resultOf(tool: Tool, input: unknown = {}, maxChars = 1000) {
-  const [result] = await prepareTools([tool], maxChars)(
-    callsOf(["t1", tool.name, input]),
-    undefined,
-  );
+  const {
+    results: [result],
+  } = await prepareTools([tool], maxChars)(callsOf(["t1", tool.name, input]), undefined);
   return result;
 }
 
@@ -56,7 +55,7 @@ test("gives one result for each call, in the order of the calls", async () => {
   await slow.started;
   await setImmediate();
   slow.answer("at last");
-  expect(await running).toEqual([
+  expect((await running).results).toEqual([
     { type: "tool_result", tool_use_id: "t1", content: "at last" },
     { type: "tool_result", tool_use_id: "t2", content: "3" },
     {
@@ -74,7 +73,7 @@ test("runs all calls at once", async () => {
   const running = prepareTools(tools, 1000)(callsOf(["1", "t0"], ["2", "t1"]), undefined);
   await Promise.all(both.map(({ started }) => started));
   for (const { answer } of both) answer("done");
-  expect(await running).toHaveLength(2);
+  expect((await running).results).toHaveLength(2);
 });
 
 test.each([
@@ -87,7 +86,9 @@ test.each([
   "",
   "Add",
 ])("answers a call to %j with the tools that there are", async (name) => {
-  const [result] = await prepareTools([add], 1000)(callsOf(["t1", name]), undefined);
+  const {
+    results: [result],
+  } = await prepareTools([add], 1000)(callsOf(["t1", name]), undefined);
   expect(result).toMatchObject({
     content: `There is no tool '${name}'. The tools are: add.`,
     is_error: true,
@@ -95,14 +96,16 @@ test.each([
 });
 
 test("says so when there is no tool at all", async () => {
-  const [result] = await prepareTools([], 1000)(callsOf(["t1", "add"]), undefined);
+  const {
+    results: [result],
+  } = await prepareTools([], 1000)(callsOf(["t1", "add"]), undefined);
   expect(result?.content).toBe("There is no tool 'add'. The tools are: none.");
 });
 
 test("runs a tool that is called __proto__ or constructor", async () => {
   const tools = ["__proto__", "constructor"].map((name) => toolThat(() => name, name));
   const calls = callsOf(["t1", "__proto__"], ["t2", "constructor"], ["t3", "toString"]);
-  const results = await prepareTools(tools, 1000)(calls, undefined);
+  const { results } = await prepareTools(tools, 1000)(calls, undefined);
   expect(results.map(({ content }) => content)).toEqual([
     "__proto__",
     "constructor",
@@ -293,16 +296,30 @@ test("starts nothing under a signal that has fired", async () => {
   expect(ran).toBe(false);
 });
 
-test.each([new HaltError("No call"), new BudgetError("No money")])(
-  "passes on the %s of a call that was not made",
-  async (error) => {
-    const tool = toolThat(() => {
-      throw error;
-    });
-    const calls = callsOf(["t1", "add", { a: 1, b: 2 }], ["t2", "go"]);
-    expect(await rejection(prepareTools([add, tool], 1000)(calls, undefined))).toBe(error);
-  },
-);
+test("passes on a call to a model that was not made", async () => {
+  const error = new HaltError("No call");
+  const tool = toolThat(() => {
+    throw error;
+  });
+  const calls = callsOf(["t1", "add", { a: 1, b: 2 }], ["t2", "go"]);
+  expect(await rejection(prepareTools([add, tool], 1000)(calls, undefined))).toBe(error);
+});
+
+test("gives the end of a budget beside the results, and tells it as the call's own", async () => {
+  const error = new BudgetError("No money");
+  const tool = toolThat(() => {
+    throw error;
+  });
+  const calls = callsOf(["t1", "add", { a: 1, b: 2 }], ["t2", "go"], ["t3", "go"]);
+  const { results, budget } = await prepareTools([add, tool], 1000)(calls, undefined);
+  expect(budget).toBe(error);
+  const content = "'go' failed: No money. Try another way, or go on without it.";
+  expect(results).toMatchObject([
+    { tool_use_id: "t1", content: "3" },
+    { tool_use_id: "t2", content, is_error: true },
+    { tool_use_id: "t3", content, is_error: true },
+  ]);
+});
 
 test("a call that waits has no result; the others keep theirs, and aren't run again", async () => {
   let runs = 0;
@@ -312,10 +329,10 @@ test("a call that waits has no result; the others keep theirs, and aren't run ag
   const counts = toolThat(() => String(++runs));
   const calls = callsOf(["t1", "go"], ["t2", "waits"], ["t3", "go"], ["t4", "no"]);
   const runTools = prepareTools([counts, waits], 1000);
-  const results = await runTools(calls, undefined);
+  const { results } = await runTools(calls, undefined);
   expect(results.map(({ tool_use_id }) => tool_use_id)).toEqual(["t1", "t3", "t4"]);
   const answered = prepareTools([counts, toolThat(() => "now", "waits")], 1000);
-  const all = await answered(calls, undefined, results);
+  const { results: all } = await answered(calls, undefined, results);
   expect(all.map(({ content }) => content)).toEqual(["1", "now", "2", results[2]?.content]);
   expect(runs).toBe(2);
 });

@@ -76,7 +76,7 @@ export const failure = defineFailure({
   title: "ignored calls",
   symptom: "The run dies of a 400 that speaks of ids, and the history can't be gone on with.",
   catches: [
-    { file: "patterns/tool-calls.ts", code: "resultOf(call, index, signal)" },
+    { file: "patterns/tool-calls.ts", code: "resultOf(call, index, signal, onBudget)" },
     { file: "patterns/tool-calls.ts", code: "tool_use_id: call.id" },
   ],
   run: (catching) =>

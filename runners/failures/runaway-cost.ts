@@ -34,7 +34,7 @@ export const failure = defineFailure({
   symptom: "Each turn costs more than the one before, and you hear of it with the bill.",
   catches: [
     { file: "patterns/layers/budget.ts", code: "throw refusal(hold.most, held)" },
-    { file: "patterns/agent.ts", code: 'return { status: "budget", error' },
+    { file: "patterns/agent.ts", code: 'status: "budget", error, ...run' },
   ],
   run: (catching) =>
     runAgent("How many orders were never sent?", {

@@ -86,7 +86,8 @@ export async function selfTest(print: (line: string) => void): Promise<number> {
     for (const { tool, input, says, expected } of CHECKS) {
       const caller = { type: "direct" } as const;
       const call = { type: "tool_use", id: "call", name: tool, input, caller } as const;
-      const [result] = await runTools([call], undefined);
+      const { results } = await runTools([call], undefined);
+      const [result] = results;
       const text = `${result?.is_error ? "is_error" : "result"}: ${result?.content}`;
       const isOk = text.startsWith(expected) && !text.includes("KEY") && !text.includes(".env");
       if (!isOk) failures += 1;
