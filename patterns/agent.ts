@@ -1,16 +1,16 @@
 /**
  * A model calls tools in a loop until it has an answer.
  *
- *     task ─► model ─► tool_use ─► run all calls at once ─┐
- *               ▲                                         │  at most maxTurns
- *               └──────────── one message of results ◄────┘
- *               └─► end_turn ─► answer
+ *     task ─► model ─┬─► end_turn ─► answer
+ *               ▲    └─► tool_use ─► run all calls at once ─┐  at most maxTurns
+ *               └────────────── one message of results ◄────┘
  *
- * Use when the path can't be known beforehand: how many files to read, what to look up next. It costs
- * most and is hardest to test; where the steps are known, one of the workflows does it.
+ * Use when each step depends on what the one before it found: which files to read, what to look up next.
+ * It costs most and is hardest to test; where the steps are known, one of the workflows does it.
  *
  * Costs a call a turn, twelve turns at the most by default, and each turn sends the whole history. The
- * repeated part is cached, since no turn changes anything that was sent before it.
+ * repeated part is read from the API's prompt cache, at a fraction of the price, since no turn changes
+ * what was sent before it.
  *
  * In Anthropic's "Building effective agents": agents.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, steer.ts, step.ts, suspend.ts, tool.ts,
@@ -31,13 +31,16 @@ import { addUsage } from "./usage.ts";
 export type { Ending, Standing, Steering, TurnEnding } from "./steer.ts";
 export type { SuspendedRun } from "./suspend.ts";
 
-/** What an agent works with, and its limits. The API's own parameters are passed on. */
+/** What an agent works with, and its limits. The API's own parameters are passed on. Three have defaults of
+ * the agent's own, whatever the door's are: `model` ("claude-opus-5-5"), `max_tokens`, and `cache_control`
+ * ({ type: "ephemeral" }; null for a server that doesn't know it). */
 export interface AgentOptions extends Omit<LlmParams, "tools" | "max_tokens"> {
   /** What the model may call. */
   readonly tools: readonly Tool[];
   /** The most calls to the model. Default 12. */
   readonly maxTurns?: number | undefined;
-  /** Output tokens of a turn. Default 16,000; doubled for a turn whose tool call it cuts off, twice. */
+  /** The most output tokens of a turn. Default 16,000. A turn whose tool call was cut off is asked again
+   * with twice as many, then with four times. */
   readonly max_tokens?: number | undefined;
   /** How often the same calls with the same results come in a row before the run is over. Default 3,
    * at least 2; 0 for no limit. */
@@ -49,13 +52,13 @@ export interface AgentOptions extends Omit<LlmParams, "tools" | "max_tokens"> {
   readonly steer?: ((standing: Standing) => Steering | undefined) | undefined;
   /** Gets the text of every turn as it comes. */
   readonly onText?: ((text: string) => void) | undefined;
-  /** Makes the calls. Default: the shared door. */
+  /** Makes the calls: a door's `llmMessage`. Default: the shared door's. */
   readonly llm?: LlmMessage | undefined;
   /** Cancels everything, tools too; when those have ended, the agent rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How the run ended, and all that is needed to go on from there. */
+/** How the run ended (`Ending` in steer.ts has each status), and all that is needed to go on from there. */
 export type AgentResult = Ending & {
   /** How many calls to the model it took. */
   readonly turns: number;
@@ -169,11 +172,11 @@ export async function runAgent(
     }
   };
 
-  const goOn = (standing: Standing): Steering => {
+  const steered = (standing: Standing): Steering => {
     const steering = steer?.(standing) ?? {};
     const { ending } = standing;
-    const isOver = ending?.status !== "answered" || !isSilent(ending.answer, ending.stopSequence);
-    if (isOver || steering.say || steering.stop) return steering;
+    const isMute = ending?.status === "answered" && isSilent(ending.answer, ending.stopSequence);
+    if (!isMute || steering.say || steering.stop) return steering;
     askedToGoOn = true;
     return { ...steering, say: "Please continue, and give your answer." };
   };
@@ -186,7 +189,7 @@ export async function runAgent(
         return { ...ending, ...run };
       const standing = { turn, left: maxTurns - turn, ending, transcript };
       const begun = turn === first ? open : undefined;
-      const { stop, say, tool_choice } = paused === undefined && !begun ? goOn(standing) : {};
+      const { stop, say, tool_choice } = paused === undefined && !begun ? steered(standing) : {};
       if (stop) return { status: "stopped", ...run };
       if (say) transcript.push({ role: "user", content: say });
       else if (ending) return { ...ending, ...run };

@@ -16,9 +16,10 @@
  * Where the answer takes longer than a process lives, `ask` throws a `SuspendError`: `runAgent` then ends
  * with status `suspended`, and a later process goes on from its result, and asks again.
  *
- * Copy along: errors.ts, repo-tools/text.ts, step.ts, tool.ts
+ * Copy along: errors.ts, fan-out.ts, repo-tools/text.ts, step.ts, tool.ts
  */
 import { checkCount, checkFunction, checkText, HaltError } from "./errors.ts";
+import { follow } from "./fan-out.ts";
 import { quoted, visible } from "./repo-tools/text.ts";
 import { step } from "./step.ts";
 import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
@@ -50,14 +51,14 @@ export interface ApprovalOptions {
 }
 
 /** What is to be known of a tool before anybody is asked. */
-export interface ApprovedTool<Input> {
+export interface Gate<Input> {
   /**
    * Says in words what the call would do, now, or throws a `ToolError` where it can't be done. It's asked
    * again after the yes: if it says something else by then, the call doesn't run.
    */
   readonly preview: (input: Input, context: ToolContext) => string | Promise<string>;
   /** The result of this call if an earlier process ran it, else `undefined`. It's given to the model
-   * again. An id that was another call's is for it to throw at: not all servers make them unique. */
+   * again. Let it throw where the id is another call's: not every server makes them unique. */
   readonly done?: (
     callId: string,
     input: Input,
@@ -65,7 +66,7 @@ export interface ApprovedTool<Input> {
 }
 
 /** Puts a tool behind the gate. */
-export type Approve = <Input>(tool: Tool<Input>, about: ApprovedTool<Input>) => Tool;
+export type Approve = <Input>(tool: Tool<Input>, gate: Gate<Input>) => Tool;
 
 /** A timer that is set to more fires at once. */
 const MAX_TIMER_MS = 2_147_483_647;
@@ -88,7 +89,7 @@ export function createApproval({ ask, timeoutMs = 600_000 }: ApprovalOptions): A
   const taken = new Set<string>();
   let last: Promise<unknown> = Promise.resolve();
 
-  return <Input>(tool: Tool<Input>, { preview, done }: ApprovedTool<Input>) => {
+  return <Input>(tool: Tool<Input>, { preview, done }: Gate<Input>) => {
     checkFunction("preview", preview);
     checkFunction("done", done, true);
     const effectOf = async (input: Input, context: ToolContext) => {
@@ -149,16 +150,15 @@ async function objectionTo(
   timeoutMs: number,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
-  const late = new AbortController();
-  const either = AbortSignal.any(signal ? [signal, late.signal] : [late.signal]);
+  const { controller: stop, release } = follow(signal);
   const cut = new Promise<never>((_, reject) => {
-    either.addEventListener("abort", () => reject(either.reason), { once: true });
+    stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
   });
   const tooLate = new Error(`nobody answered within ${timeoutMs / 1000} s`);
   // A timer that keeps the process alive: else it could end without a word, the run with it.
-  const timer = setTimeout(() => late.abort(tooLate), timeoutMs);
+  const timer = setTimeout(() => stop.abort(tooLate), timeoutMs);
   try {
-    const asked = async () => ask(request, { signal: either });
+    const asked = async () => ask(request, { signal: stop.signal });
     const said = await step("ask", () => Promise.race([asked(), cut]), signal);
     if (isYes(said)) return undefined;
     // What plain JavaScript hands over may be anything.
@@ -170,6 +170,7 @@ async function objectionTo(
     return error === tooLate ? tooLate.message : `nobody could be asked (${messageOf(error)})`;
   } finally {
     clearTimeout(timer);
+    release();
   }
 }
 

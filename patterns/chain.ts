@@ -102,14 +102,14 @@ export async function chain<const Name extends string>(
       let rejected: ChainContext["rejected"];
       try {
         for (let attempt = 0; attempt <= retries; attempt += 1) {
-          const { output, verdict } = await step(name, () =>
-            runAndJudge(current, text, { llm, signal, rejected }),
-          );
-          rejected = verdict === true ? undefined : { output, reason: verdict };
-          if (rejected) continue;
-          done.set(name, output);
-          text = output;
-          break;
+          const context = { llm, signal, rejected };
+          const { output, verdict } = await step(name, () => runAndJudge(current, text, context));
+          if (verdict === true) {
+            done.set(name, output);
+            [text, rejected] = [output, undefined];
+            break;
+          }
+          rejected = { output, reason: verdict };
         }
       } catch (error) {
         if (!(error instanceof BudgetError) || done.size === 0) throw error;
@@ -123,7 +123,8 @@ export async function chain<const Name extends string>(
 }
 
 function partly<Name extends string>(done: ReadonlyMap<Name, string>) {
-  // Object.fromEntries forgets which keys these were; here and below the map's type says it.
+  // Object.fromEntries forgets which keys these were; the map's type has them. After the last step they are
+  // all there, hence the cast above.
   return Object.fromEntries(done) as Partial<Record<Name, string>>;
 }
 

@@ -43,10 +43,10 @@ export interface AnswerInput {
 export interface AnswerRound {
   readonly answer: string;
   readonly citations: readonly CheckedCitation[];
-  /** Missing where the answer was refused, or the budget ended before it was graded. */
+  /** Missing where the citations were rejected, or the budget ended before it was graded. */
   readonly grade?: Grade | undefined;
   /** What is wrong with the citations. */
-  readonly refused?: string | undefined;
+  readonly rejected?: string | undefined;
 }
 
 /** What `reviseAnswer` takes beside the question. */
@@ -173,7 +173,7 @@ function withLines(answer: string, citations: readonly CheckedCitation[]): strin
 function feedbackOn(rounds: readonly AnswerRound[]): string | undefined {
   const last = rounds.at(-1);
   if (!last) return undefined;
-  const { refused, grade } = last;
-  const said = refused ?? `${grade?.evaluation}, ${grade?.score} of 10. ${grade?.feedback}`;
+  const { rejected, grade } = last;
+  const said = rejected ?? `${grade?.evaluation}, ${grade?.score} of 10. ${grade?.feedback}`;
   return `Your last answer did not pass. ${said}\n\nAnswer the whole question again. Mend what was found, and keep what was good.`;
 }

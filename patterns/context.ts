@@ -1,18 +1,18 @@
 /**
- * Keeps a long run short: what the API is to clear of a conversation, or to sum up, before the model reads it.
+ * Keeps a long run short: the API clears old tool results, or sums up, before the model reads on.
  *
  *     sent     task, call, result, call, result, call, result, …
  *     clear    task, call, (gone), call, (gone), call, result, …    above `trigger` tokens
  *     compact  summary, …                                           above `trigger` tokens
  *
- * Use when a run may come near its context window, or long before: a model gets worse the more it reads.
- * Clearing is for results that are used once; what is still needed must stand in the model's own words, or
- * in a memory (memory.ts). A compaction is for a conversation that matters as a whole. Where a part of the
- * task can do with a conversation of its own, that's a subagent.
+ * Use when a run may come near its context window, or before: a model gets worse the more it reads.
+ * Clearing is for results that are used once; what is needed later must stand in the model's own words,
+ * or in a memory (memory.ts). A compaction is for a conversation that matters as a whole. Where a part of
+ * the task can do with a conversation of its own, that's a subagent.
  *
- * Costs: each clearing has the cache written anew from there on, so let it be worth it (`clear_at_least`).
- * A compaction is one more call, which reads all and writes the summary; `usage` and cost hold it. The whole
- * conversation is kept and sent all the same, since the API leaves out by itself what isn't to be read.
+ * Costs: each clearing has the cache written anew from there on, so let it be worth it
+ * (`clear_at_least`). A compaction is one more call, which reads all and writes the summary; `usage` and
+ * cost hold it. Your transcript stays whole, and is sent whole: the API leaves out what isn't to be read.
  *
  * In Anthropic's "Effective context engineering for AI agents": compaction, and tool result clearing.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
@@ -27,7 +27,8 @@ export interface ContextOptions {
   readonly clear?: Clearing | undefined;
   /** Sums up all there is, and goes on from the summary. */
   readonly compact?: Compaction | undefined;
-  /** Betas of yours, which go out beside those that this needs. Default none. */
+  /** Betas of yours, headers by which one opts into what the API still tries out. They go out beside those
+   * that this needs. Default none. */
   readonly betas?: readonly string[] | undefined;
 }
 
@@ -57,7 +58,8 @@ export interface Compaction {
 export type ContextParams = Required<Pick<LlmParams, "betas" | "context_management">>;
 
 /**
- * Gives the parameters for an agent, a subagent or a call: what is spread after them must not hold `betas`.
+ * Gives the parameters for an agent, a subagent or a call. Spread them last: a `betas` after them would
+ * take the place of theirs.
  *
  * @throws {TypeError} There is nothing to do, or `instructions` is empty.
  * @throws {RangeError} A figure is out of range.

@@ -3,10 +3,11 @@
  *
  *     usage = input + cache writes + cache reads + output     each class at its model's own price
  *
- * The API counts the four apart: `input_tokens` holds neither cache class. A compaction comes on top. What isn't known is never
- * guessed: a model that isn't in the table, a class without a price, a reply without its counts, a
- * tier or a server tool that is billed otherwise make the cost `undefined`, not 0 and not another
- * model's. `unboundedPart` says the same of a request, before it is sent.
+ * The API counts the four apart: `input_tokens` holds neither cache class. Where it summed the
+ * conversation up first (a compaction), that call's counts come on top. What isn't known is never guessed:
+ * a model that isn't in the table, a class without a price, a reply without its counts, a tier or a server
+ * tool that is billed otherwise make the cost `undefined`, not 0 and not another model's. `unboundedPart`
+ * says the same of a request, before it is sent.
  *
  * Copy along: step.ts, usage.ts
  */
@@ -108,6 +109,24 @@ export function costOf(model: string, usage: Billed, prices: Prices = PRICES): n
     usd += costOf(model, compaction, prices) ?? Number.NaN;
   }
   return Number.isFinite(usd) ? usd : undefined;
+}
+
+/**
+ * The same, but where a model's price of cache reads isn't known they count at its input price, which they
+ * never exceed. For limits: a figure to show is `costOf`'s.
+ *
+ * @example
+ * costAtMost("claude-sonnet-5-5", { input_tokens: 0, output_tokens: 0, cache_read_input_tokens: 9_000 }); // 0.018
+ */
+export function costAtMost(
+  model: string,
+  usage: Billed,
+  prices: Prices = PRICES,
+): number | undefined {
+  const price = priceOf(model, prices);
+  if (!price) return undefined;
+  const { cacheRead = price.input } = price;
+  return costOf(model, usage, new Map([[model, { ...price, cacheRead }]]));
 }
 
 /** Other tiers, the fast mode, a bound region and the server's tools have prices of their own. */

@@ -1,7 +1,7 @@
 /**
- * What bad input gets. Three kinds, and nothing lost:
+ * Which error means what. Three kinds, and nothing lost:
  *
- *     the caller's mistake        TypeError, RangeError   before any call is paid
+ *     the caller's mistake        TypeError, RangeError   before any call is paid, if it shows by then
  *     the transport's failure     the SDK's own error     untouched; the SDK alone retries
  *     a reply that can't be used  LlmOutputError          with path, stop reason and text
  *

@@ -107,8 +107,9 @@ export function follow(...signals: readonly (AbortSignal | undefined)[]): Follow
 }
 
 /**
- * A signal for code that listens anew at each call, as the SDK does: one that a fan-out made as it is, and
- * in a caller's place one that follows it, until it's released.
+ * Lends a signal to code that adds a listener at each call, as the SDK does. One that a fan-out made is lent
+ * as it is. In place of a caller's, on which listeners would pile up, goes one that follows it until it's
+ * released.
  */
 export function lend(signal: AbortSignal | undefined): {
   readonly signal: AbortSignal | undefined;

@@ -1,5 +1,5 @@
 /**
- * Folds a short answer, so that the same word is the same string however a model dressed it up.
+ * Normalizes a short answer, so that the same word is the same string however a model dressed it up.
  *
  *     Paris   paris.   " Paris "   **Paris**   "paris"   ─►   paris
  *     C   C++   C#   3.14   -5                           ─►   each stays itself

@@ -37,7 +37,7 @@ export interface CallOptions {
   /** Cancels the call, also while it waits; it then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** Gets the text as it comes, provisional until the call has ended. Makes the call a stream. It is
-   * called synchronously, and what it returns is ignored: a promise that rejects is not the call's. */
+   * called synchronously, and a promise that it returns isn't awaited. */
   readonly onText?: ((text: string) => void) | undefined;
 }
 
@@ -47,8 +47,9 @@ export type Params = MessageCreateParamsNonStreaming &
 
 type Partly<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
-/** The API's parameters without the messages, all optional. Default model `claude-sonnet-5-5`,
- * default `max_tokens` 16,000; 0, which only fills the cache, is for `llmMessage`. */
+/** The API's parameters without the messages, all optional. Default model `claude-sonnet-5-5`, default
+ * `max_tokens` 16,000. `llmMessage` also takes 0, which writes the prompt to the cache and asks for no
+ * reply. An agent has defaults of its own. */
 export type LlmParams = Partly<Omit<Params, "messages" | "stream">>;
 
 /** One prompt in, the reply's text out. */
@@ -66,7 +67,8 @@ export type LlmMessage = (
 /** How a request goes out. Defaults have been filled in. */
 export type Send = (params: Params, call: CallOptions) => Promise<Message>;
 
-/** Wraps every request, pauses and re-asks included. The first of several is the outermost. */
+/** Middleware of the door: wraps every request, each part of a paused turn too. The first of several is
+ * the outermost. */
 export type Layer = (next: Send) => Send;
 
 /** What a door is made with. The API's parameters given here are defaults of every call. */
@@ -111,7 +113,8 @@ const MAX_TOKENS = 16_000;
 const IDLE_MS = 60_000;
 /** A timer that is set to more fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** How often a paused turn (`pause_turn`) is sent back to be gone on with. */
+/** The API pauses a long turn of its own tools, such as web search (`pause_turn`), and goes on when it's
+ * sent back: how often that is done. */
 const MAX_PAUSES = 5;
 
 /**

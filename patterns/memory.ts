@@ -8,9 +8,9 @@
  * Use when a later run is to know what an earlier one found out, or when a run's results are cleared
  * (context.ts) and something of them must last. The API tells the model to look into its memory first.
  *
- * Costs a call to the tool each time something is looked up or written down. What is in there was written by
- * a model, after texts that may come from anywhere: it's material, so give each user a folder of their own,
- * and read what you take out of it.
+ * Costs no call of its own, but each look-up and each note takes a tool call, and mostly a turn. What is
+ * in there was written by a model, after texts that may come from anywhere: give each user a folder of
+ * their own, and take what you read there for material.
  *
  * In Anthropic's "Effective context engineering for AI agents": structured note-taking.
  * Copy along: tool.ts
@@ -21,8 +21,8 @@ import { defineTool, type Tool, ToolError } from "./tool.ts";
 
 /**
  * Makes a memory of a folder. The model's `/memories` is its subfolder `memories`, made when it's first
- * needed, readable by its owner alone. No path and no link leads out of it. What a turn asks for at once is
- * done one after the other, so that no change is lost.
+ * needed, readable by its owner alone. No path and no link leads out of it. What a turn asks for at once
+ * is done one after the other, so that no change is lost.
  *
  * @throws {TypeError} The folder is no path.
  *

@@ -96,7 +96,7 @@ export async function orchestrate(
     };
     const perform = async (task: Task, signal: AbortSignal): Promise<TaskResult> => {
       const { id, text, needs } = task;
-      const needed = plan.filter(({ id }) => needs.includes(id));
+      const needed = plan.filter((other) => needs.includes(other.id));
       const results = await Promise.all(needed.map((need) => resultOf(need, signal)));
       const missing = results.find((result) => !isDone(result));
       if (missing)
@@ -122,6 +122,7 @@ export async function orchestrate(
     const { results, budget } = await fanOut(jobs, { onError, signal });
     const tasks = results.map((result, index): TaskResult => {
       if (result.status === "fulfilled") return result.value;
+      // The budget's alone: any other failure was thrown, or is a result of its own.
       const { id = "", text = "", needs = [] } = plan[index] ?? {};
       return { id, text, needs, status: "skipped", reason: "the budget ended" };
     });

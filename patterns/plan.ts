@@ -98,17 +98,24 @@ function problemOf(tasks: readonly Task[], maxTasks: number): string | undefined
     const unknown = needs.find((need) => !ids.has(need));
     if (unknown) return `task ${id} needs ${unknown}, and there is no such task`;
   }
-  const stuck = waitForEachOther(tasks);
-  return stuck.length > 0 ? `these tasks wait for each other: ${stuck.join(", ")}` : undefined;
+  const circle = waitForEachOther(tasks);
+  return circle.length > 0 ? `these tasks wait for each other: ${circle.join(", ")}` : undefined;
 }
 
-/** The ids that are left when all that could be done is taken away, again and again. */
+/** The ids that are left when all that could be done is taken away, again and again, and then all that
+ * nobody who is left waits for. */
 function waitForEachOther(tasks: readonly Task[]): readonly string[] {
   const left = new Map(tasks.map(({ id, needs }) => [id, needs]));
   for (let before = 0; before !== left.size; ) {
     before = left.size;
     for (const [id, needs] of left) {
       if (!needs.some((need) => left.has(need))) left.delete(id);
+    }
+  }
+  for (let before = 0; before !== left.size; ) {
+    before = left.size;
+    for (const id of left.keys()) {
+      if (![...left.values()].some((needs) => needs.includes(id))) left.delete(id);
     }
   }
   return [...left.keys()];

@@ -7,10 +7,11 @@
  *
  * It is a middleware of the SDK's client, so that whatever uses the client is recorded: the door, the
  * tool runner, a plain `create`. A call is found by its path (step.ts) and its whole request; several
- * under one path (retries, a tool runner's turns) are used in the order in which they began, each once. A request that the
- * tape doesn't hold is a `RecordingError` that shows what changed, never a nearest match, and in
- * replay nothing ever goes out. Replies are handed out in the order of the tape (recording/order.ts),
- * so that a race ends as it ended when it was recorded.
+ * under one path (retries, a tool runner's turns) are used in the order in which they began, each once. A
+ * request that the tape doesn't hold is a `RecordingError` that shows what changed, never a nearest match,
+ * and in replay nothing ever goes out. Replies are handed out in the order of the tape
+ * (recording/order.ts), so that a race ends as it ended when it was recorded. (A tape is what others call
+ * a cassette.)
  *
  * Copy along: errors.ts, step.ts, recording/
  */

@@ -9,14 +9,12 @@
  * wrong with it: a translation, a text for a reader, code under a review. If the first draft would do,
  * it's one call.
  *
- * Costs two calls a round, one after the other, three where a grade can't be read; a draft that a check
- * in code refuses isn't graded.
- * Each round's draft is graded, the last one too, and the best graded draft comes back.
+ * Costs two calls a round, one after the other, three where a grade can't be read; a draft that the check
+ * in code rejects isn't graded. Each other draft is, the last one too, and the best graded one comes back.
  *
  * In Anthropic's "Building effective agents": evaluator-optimizer.
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, step.ts, xml.ts, door/
  */
-
 import { BudgetError, checkCount, checkFunction, checkText, LlmOutputError } from "./errors.ts";
 import { fold } from "./fold.ts";
 import { type LlmCall, type PatternOptions, type Work, withSignal } from "./llm-call.ts";
@@ -35,10 +33,10 @@ export interface Grade {
 /** One round: a draft, and what was said of it. `attempts[1]` was made in `round[1]`. */
 export interface Attempt {
   readonly draft: string;
-  /** Missing where a check refused the draft, or the budget ended before it was graded. */
+  /** Missing where the check rejected the draft, or the budget ended before it was graded. */
   readonly grade?: Grade | undefined;
-  /** Why the check in code refused the draft. */
-  readonly refused?: string | undefined;
+  /** Why the check in code rejected the draft. */
+  readonly rejected?: string | undefined;
 }
 
 /** What a draft is made from. */
@@ -63,7 +61,8 @@ export interface RefineOptions extends PatternOptions {
 export type RefineResult = { readonly draft: string; readonly attempts: readonly Attempt[] } & (
   | { readonly status: "accepted"; readonly grade: Grade }
   /** No draft passed: the rounds are used up, or the drafts stopped getting better (one repeated an
-   * earlier one, or two in a row scored no higher than the best before). */
+   * earlier one, or two in a row scored no higher than the best before: with three rounds that only names
+   * the end, with more it saves the rest). */
   | { readonly status: "exhausted" | "stalled"; readonly grade?: Grade | undefined }
   /** The budget ended with a draft in hand. */
   | { readonly status: "budget"; readonly grade?: Grade | undefined; readonly error: BudgetError }
@@ -98,11 +97,13 @@ export async function refine(task: string, options: RefineOptions): Promise<Refi
     const draft = await step("draft", () => write(input, { llm, signal }));
     checkText("draft", draft);
     const twin = attempts.find((earlier) => earlier.draft.trim() === draft.trim());
+    // Kept before it's graded, in case the budget ends in between. A draft that was made before has that
+    // one's grade, and isn't paid for again.
     attempts[round] = { ...twin, draft };
     if (twin) return "stalled";
     const verdict = check ? await step("check", () => check(draft)) : true;
     if (verdict !== true) {
-      attempts[round] = { draft, refused: reasonOf(verdict) };
+      attempts[round] = { draft, rejected: reasonOf(verdict) };
       return undefined;
     }
     const grade = await gradeDraft(gradePrompt(task, criteria, draft), llm);
@@ -159,25 +160,33 @@ async function gradeDraft(prompt: string, llm: LlmCall): Promise<Grade> {
   return grade;
 }
 
-/** Exactly one of the two verdicts and a number, or `undefined`: "PASS, mostly" is neither. */
+/** Exactly one of the two verdicts and a number, or `undefined`: "PASS, mostly" is neither. `8/10` is 8, and
+ * NEEDS IMPROVEMENT is what it means. */
 function readGrade(reply: string): Grade | undefined {
   try {
     const { evaluation, score, feedback } = readTags(reply, ["evaluation", "score", "feedback"]);
-    const verdict = fold(evaluation).toUpperCase();
+    const verdict = fold(evaluation)
+      .toUpperCase()
+      .replaceAll(/[\s-]+/g, "_");
     if (verdict !== "PASS" && verdict !== "NEEDS_IMPROVEMENT") return undefined;
-    if (!/^(\d(\.\d+)?|10(\.0+)?)$/.test(score.trim())) return undefined;
-    return { evaluation: verdict, score: Number(score), feedback: feedback.trim() };
+    const figure = SCORE.exec(score.trim())?.[1];
+    if (figure === undefined) return undefined;
+    return { evaluation: verdict, score: Number(figure), feedback: feedback.trim() };
   } catch (error) {
     if (error instanceof LlmOutputError) return undefined;
     throw error;
   }
 }
 
+/** A number from 0 to 10, of 10 if of anything. */
+const SCORE = /^(\d(?:\.\d+)?|10(?:\.0+)?)(?:\s*(?:\/|of|out of)\s*10)?$/i;
+
 function writeDraft(criteria: string): Work<DraftInput, string> {
   return async ({ task, attempts }, { llm }) => {
     const also = ["task", "criteria", "attempt", "feedback", "draft"];
-    const earlier = attempts.map(({ draft, grade, refused }) => {
-      const feedback = refused ?? `${grade?.evaluation}, ${grade?.score} of 10. ${grade?.feedback}`;
+    const earlier = attempts.map(({ draft, grade, rejected }) => {
+      const feedback =
+        rejected ?? `${grade?.evaluation}, ${grade?.score} of 10. ${grade?.feedback}`;
       return `${tagged("attempt", draft, { also, raw: true })}\n${tagged("feedback", feedback, { also, raw: true })}`;
     });
     const again =
@@ -205,14 +214,14 @@ ${tagged("criteria", criteria, { also, raw: true })}
 
 ${tagged("draft", draft, { also, raw: true })}
 
-Say PASS only if all criteria are met and you'd change nothing of weight. The score is a number from 0 to 10. The feedback names what is wrong, where, and what to do about it, so that the writer can act on it. Answer in this form:
+Go through the criteria one by one first. Then answer in this form. The feedback names what is wrong, where, and what to do about it, so that the writer can act on it. The score is a number from 0 to 10. Say PASS only if all criteria are met and you'd change nothing of weight.
 
-<evaluation>PASS or NEEDS_IMPROVEMENT</evaluation>
+<feedback>what to change</feedback>
 <score>number</score>
-<feedback>what to change</feedback>`;
+<evaluation>PASS or NEEDS_IMPROVEMENT</evaluation>`;
 }
 
 function reGrade(reply: string): string {
   const also = ["task", "criteria", "draft", "evaluation", "score", "feedback"];
-  return `Your last answer could not be read. Keep to the form exactly. Your last answer was:\n\n${tagged("last_answer", reply, { also, raw: true })}`;
+  return `Your last answer could not be read: its evaluation must be PASS or NEEDS_IMPROVEMENT and nothing else, and its score one number from 0 to 10. Answer again, in the form above. Your last answer was:\n\n${tagged("last_answer", reply, { also, raw: true })}`;
 }

@@ -10,9 +10,9 @@
  *
  * No path leads out of the root: not by `..`, not by a link, not by a swap while a file is opened
  * (repo-tools/sandbox.ts says what is left). No tool shows what may hold secrets
- * (repo-tools/secrets.ts), nor what `deny` names. What the model gets wrong is a `ToolError` that says what to do instead. A
- * result has at most 20,000 characters and a note of what is missing. Nothing invisible in a file gets
- * through as it is, a terminal's escapes least of all.
+ * (repo-tools/secrets.ts), nor what `deny` names. What the model gets wrong is a `ToolError` that says
+ * what to do instead. A result has at most 20,000 characters and a note of what is missing. Nothing
+ * invisible in a file gets through as it is, a terminal's escapes least of all.
  *
  * Copy along: tool.ts, repo-tools/
  */

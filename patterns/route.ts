@@ -31,7 +31,7 @@ export type Routes = Readonly<Record<string, Route>>;
 
 /** What `route` takes beside the input. */
 export interface RouteOptions<R extends Routes> extends PatternOptions {
-  /** By name. A label counts whatever its case, blanks and trailing punctuation. */
+  /** The routes by name. A label means a route whatever its case, blanks and trailing punctuation. */
   readonly routes: R;
   /** The route for an input whose label stays unknown. Default: that is an error. */
   readonly fallback?: (keyof R & string) | undefined;
@@ -79,7 +79,7 @@ export async function route<const R extends Routes>(
     const name = reading.name ?? fallback;
     if (name === undefined) throw reading.error;
     const output = await step(name, () => routes[name]?.run(input, { llm, signal }));
-    // Which of the routes it is is known only now; the type says that name and output belong together.
+    // The compiler can't tell that this output is that route's; the type says so.
     return { route: name, output, fellBack: !reading.name } as RouteResult<R>;
   };
   return runPattern("route", run, signal);

@@ -72,9 +72,9 @@ export async function section<Input, const S extends Sections<Input>, E extends 
     checkName(name);
     checkFunction(`section "${name}"`, work);
   }
-  const jobs = all.map(([name, work]) => ({ signal }: AbortController) => {
-    const llm = withSignal(signal, options.llm);
-    return step(name, () => work(input, { llm, signal }), signal);
+  const jobs = all.map(([name, work]) => ({ signal: own }: AbortController) => {
+    const llm = withSignal(own, options.llm);
+    return step(name, () => work(input, { llm, signal: own }), own);
   });
 
   const run = async () => {

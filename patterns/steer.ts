@@ -36,8 +36,8 @@ export interface Steering {
   readonly stop?: boolean | undefined;
   /** Said to the model in a message of its own. The run goes on with it, whatever would have ended it. */
   readonly say?: string | undefined;
-  /** For the turn to come alone. It has the API read the messages anew, since they were cached for
-   * another choice. Default: as in the options. */
+  /** For the turn to come alone. It costs the cache: the API reads all messages anew. Default: as in the
+   * options. */
   readonly tool_choice?: LlmParams["tool_choice"];
 }
 

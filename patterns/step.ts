@@ -9,8 +9,8 @@
  * round; both are the index into the result's own array. A name used again inside one step counts
  * up (`classify#2`), and the counters live on that step, so two runs never number each other's calls.
  *
- * The path is the name in the trace, the key in a recording and the key of a checkpoint. `observe`
- * reports what happens inside a function: the one seam for a terminal, a log, a browser or a test.
+ * The path is the name in the trace and the key in a recording, by which a broken run is gone on with.
+ * `observe` reports what happens inside a function: the one seam for a terminal, a log, a browser, a test.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Span, SpanStatusCode, trace } from "@opentelemetry/api";
@@ -106,7 +106,8 @@ export async function step<T>(
 
 /**
  * Runs a pattern as a step. Once the caller has aborted it rejects with the signal's reason, whatever
- * else came of it: work that doesn't listen to the signal may have ended well, or failed, meanwhile.
+ * else came of it: work that doesn't listen to the signal may have ended well, or failed, meanwhile. What
+ * is nothing but a fan-out needs it not, since `fanOut` does the same.
  */
 export async function runPattern<T>(
   name: string,
@@ -136,17 +137,17 @@ export async function callStep<T>(
 ): Promise<T> {
   if (name !== undefined) {
     checkName(name);
-    return enter(name, () => first(fn), signal);
+    return enter(name, () => ownCall(fn), signal);
   }
   const frame = frames.getStore();
-  if (!frame?.path) return enter("call", () => first(fn), signal);
+  if (!frame?.path) return enter("call", () => ownCall(fn), signal);
   (signal ?? frame.signal)?.throwIfAborted();
   const unnamed = numbered(frame, "call");
-  return unnamed === "call" ? fn() : enter(unnamed, () => first(fn), signal);
+  return unnamed === "call" ? fn() : enter(unnamed, () => ownCall(fn), signal);
 }
 
-/** Runs a step's own call. One that a layer makes inside of it is the step's second. */
-function first<T>(fn: () => Promise<T>): Promise<T> {
+/** Runs a step's own call, and counts it: one that a layer makes inside of it becomes `call#2`. */
+function ownCall<T>(fn: () => Promise<T>): Promise<T> {
   frames.getStore()?.names.set("call", 1);
   return fn();
 }

@@ -66,7 +66,7 @@ export type LastStep = "forced" | "asked";
 
 /** What was delivered, and how it came about. */
 export interface SubagentResult extends Delivery {
-  /** `delivered` when it thought fit; else because its last step had come. */
+  /** `delivered` of its own accord; `forced` or `asked` on its last step: see `LastStep`. */
   readonly status: "delivered" | LastStep;
   /** How many calls to the model it took. */
   readonly steps: number;

@@ -9,7 +9,7 @@
  * A run is suspended when a tool throws a `SuspendError`, since the answer that it waits for may take
  * days. The other calls of the turn end, and keep their results; those that wait have changed nothing.
  * The run goes on in the same turn, so that paths, turns and sums are those of a run without a break. What
- * is counted in a row begins anew: repeats, reminders, and a turn's cuts.
+ * is counted in a row begins anew: repeats, reminders, and how often `max_tokens` cut a turn off.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, transcript.ts,
  * usage.ts, door/

@@ -8,9 +8,9 @@
  * The API wants exactly one result for each call, whatever became of it. So a call to a tool that
  * doesn't exist, with an input that doesn't fit, or that throws gets a result too, whose text teaches
  * the model what does exist. Only three things end the run at once: the caller's abort, two calls under
- * one id, and a recording that doesn't hold a call to a model. Where the budget of such a call ended, that
- * is its tool's result, and the run ends after it. A call that waits for an answer from outside is suspended:
- * it has no result yet. Whatever becomes of one, the others keep theirs.
+ * one id, and a tool's own call to a model that a recording doesn't hold. Where the budget ends inside of a
+ * tool, that is the tool's result, and the run ends after the turn. A call that waits for an answer from
+ * outside (suspend.ts) has no result yet. Whatever becomes of one call, the others keep their results.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, door/
  */
@@ -133,8 +133,8 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
     };
     const settled = await Promise.allSettled(
       calls.map((call, index) => {
-        const known = done.find(({ tool_use_id }) => tool_use_id === call.id);
-        return known ?? resultOf(call, index, signal, onBudget);
+        const earlier = done.find(({ tool_use_id }) => tool_use_id === call.id);
+        return earlier ?? resultOf(call, index, signal, onBudget);
       }),
     );
     const results = settled.flatMap((result) => {

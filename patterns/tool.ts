@@ -29,10 +29,10 @@ export interface Tool<Input = unknown> {
   readonly name: string;
   readonly description: string;
   readonly input_schema: InputSchema;
-  /** Whether the API holds the model to the schema. Default: as the API has it. */
+  /** Whether the API holds the model to the schema. Default: the API's, which is false. */
   readonly strict?: boolean | undefined;
-  /** What the API calls a tool that it has a description and a schema of itself, and that runs here: it's
-   * told this and the name, and nothing else. Default: a tool of your own. */
+  /** For the API's own tools that run here (memory, bash, text editor): which one it is. The API has their
+   * description and schema, and is sent only this and the name. Default: a tool of your own. */
   readonly type?: "memory_20250818" | "bash_20250124" | "text_editor_20250728" | undefined;
   readonly run: (input: Input, context: ToolContext) => string | Promise<string>;
 }

@@ -15,16 +15,16 @@ import type {
 } from "@anthropic-ai/sdk/resources/messages";
 import { shown } from "./errors.ts";
 
-/** The turn goes back as it came, thinking too; but the API refuses what it gives itself now and then:
- * an empty text, and thinking with nothing after it. */
+/** Adds a turn as it came, its thinking too, since the API wants that back. Left out is what the API itself
+ * gives now and then and then refuses: an empty text, and thinking with nothing after it. */
 export function remember(transcript: MessageParam[], { content }: Pick<Message, "content">): void {
   const kept = content.filter((block) => block.type !== "text" || block.text.trim() !== "");
   const last = kept.findLastIndex(({ type }) => !type.endsWith("thinking"));
   if (last >= 0) transcript.push({ role: "assistant", content: kept.slice(0, last + 1) });
 }
 
-/** Of a turn that isn't remembered: the summary of all before it that the API began it with. It's paid for,
- * and would be made again. */
+/** Of a turn that is dropped, adds the summary (compaction) that the API began it with: it's paid for, and
+ * the next request would pay for it again. */
 export function rememberSummary(
   transcript: MessageParam[],
   { content }: Pick<Message, "content">,

@@ -4,8 +4,8 @@
  *     reply.usage ─┬─ its own counts ───────────────┬─► sum
  *                  └─ a compaction's, on top of it ─┘
  *
- * A reply before which the API has summarized the conversation (`compact_20260112`) has used more than its
- * own counts say: what the summary took is billed too, and stands in `iterations` alone.
+ * A reply before which the API has summed the conversation up (`compact_20260112`) has used more than
+ * its own counts say: what the summary took is billed too, and stands in `iterations` alone.
  *
  * Copy along: step.ts
  */

@@ -79,17 +79,19 @@ export async function vote(
   const { questions, threshold } = checkVote(question, options);
   const ballots = questions.map((): Ballot => ({ status: "not started" }));
   // At half or less two answers could get there, and the first to come must not win by that.
-  const early = threshold > questions.length / 2;
+  const canStopEarly = threshold > questions.length / 2;
   let next = 0;
   let inFlight = 0;
 
   const lead = () => count(ballots)[0]?.votes ?? 0;
   const isCertain = () => {
     const open = inFlight + questions.length - next;
-    return early && (lead() >= threshold || lead() + open < threshold);
+    return canStopEarly && (lead() >= threshold || lead() + open < threshold);
   };
-  const wanted = () => (asNeeded && early ? threshold - lead() : questions.length);
+  const wanted = () => (asNeeded && canStopEarly ? threshold - lead() : questions.length);
 
+  // Each job is a lane that takes the next voter from the one queue. There is a lane for each voter, so that
+  // all can start at once; `asNeeded`, most lanes end here at once, and the rest go on from voter to voter.
   const askInTurn: Job<void> = async (controller) => {
     while (next < questions.length && inFlight < wanted() && !isCertain()) {
       const index = next++;
@@ -117,8 +119,10 @@ export async function vote(
     const counts = count(ballots);
     const [first, second] = counts;
     const evidence = { counts, ballots, threshold };
-    // Those who weren't heard might all have voted for the second.
-    const unheard = ballots.filter(({ status }) => /cancelled|not started/.test(status)).length;
+    // Where the budget ended first, those who weren't heard might all have voted for the second.
+    const unheard = ballots.filter(({ status }) => {
+      return status === "cancelled" || status === "not started";
+    }).length;
     const rival = (second?.votes ?? 0) + unheard;
     if (first && first.votes >= threshold && first.votes > rival) {
       return { status: "decided", winner: first.answer, ...evidence };
@@ -131,7 +135,7 @@ export async function vote(
   return step("vote", run, signal);
 }
 
-const HOW_TO_VOTE = `Think it through first. Then give your answer, and nothing but the answer, like this: <vote>answer</vote>`;
+const HOW_TO_VOTE = `Think it through first, in a few sentences. Then end with your answer inside these tags, and with nothing else inside them: <vote>answer</vote>`;
 
 async function askVoter(question: string, llm: LlmCall): Promise<Ballot> {
   try {

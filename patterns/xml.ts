@@ -1,5 +1,7 @@
 /**
  * Tagged text: `<label>billing</label>`, in the replies that a pattern reads and the prompts it sends.
+ * Tags and not JSON, nor the API's structured output: a model may think aloud before them, code and quotes
+ * inside need no escaping, and any server's model can be asked for them.
  *
  *     reply ─► pair our tags ─► escape the rest ─► parse ─► text
  *     text ──► escape our tags ─► <input>text</input> ─► prompt
@@ -124,8 +126,9 @@ export function readTags<const T extends string>(
  * and an `&` that would be decoded. The rest stays as it is, for the model to read.
  *
  * @param options.attributes The tag's attributes, by default none.
- * @param options.raw Leaves entities as they stand: for a text whose answer is read without decoding.
- *   Default false.
+ * @param options.raw For a text whose answer is free, or read with `decode: false`: entities such as
+ *   `&lt;` reach the model as they stand. Default false: they are escaped once more, since `readTag`
+ *   decodes once.
  * @param options.also Other tags that the text must not hold, by default none: those that the same
  *   prompt uses, or the reply to it.
  * @throws {TypeError} A tag's or an attribute's name isn't a plain ASCII name.
@@ -239,8 +242,7 @@ function findMarks<T extends string>(reply: string, tags: readonly T[]): Mark<T>
 
 /** `<input`, `</input`, `< / INPUT` and the like. */
 const ANY_TAG = /<(\s*(?:\/\s*)?([A-Za-z][A-Za-z0-9_-]*))(?![\w.:-])/g;
-/** `<` or `</` and a whole name. Without the flag `u`, `i` would fold the case of ASCII letters only;
- * here the names are compared in lower case, and none but ASCII letters are in them. */
+/** `<` or `</` and a whole ASCII name, which is compared in lower case. */
 const TAG_START = /<(\/?)([A-Za-z][A-Za-z0-9_-]*)(?=[\s/>]|$)/g;
 /** A part of what stands after a tag's name: anything but a bracket, a quoted value whole. */
 const TAG_PART = /[^<>=]+|=\s*(?:"[^"]*"?|'[^']*'?)?/y;

@@ -76,5 +76,5 @@ Answer with the translation alone.`),
 
 function again(rejected: { readonly output: string; readonly reason: string } | undefined): string {
   if (!rejected) return "";
-  return `\n\nYour last text was refused: ${rejected.reason}. Write it anew so that this is mended. It was:\n\n${tagged("refused", rejected.output)}`;
+  return `\n\nYour last text was refused: ${rejected.reason}. Write it again so that this is fixed. Your last text:\n\n${tagged("refused", rejected.output)}`;
 }

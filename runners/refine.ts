@@ -41,8 +41,8 @@ export const job = defineJob({
       maxRounds: 3,
     }),
   tell: ({ status, draft, grade, attempts }) => {
-    const rounds = attempts.map(({ grade, refused }, index) => {
-      const said = refused ?? `${grade?.evaluation ?? "not graded"} ${grade?.score ?? ""}`;
+    const rounds = attempts.map(({ grade, rejected }, index) => {
+      const said = rejected ?? `${grade?.evaluation ?? "not graded"} ${grade?.score ?? ""}`;
       return `- round ${index}: ${said}`;
     });
     const score = grade ? ` with ${grade.score} of 10` : "";

@@ -39,13 +39,11 @@ Then write the reply to the customer, and nothing else: what was refunded, what 
 const customer = "hanna.lindqvist@example.org";
 const ORDERS: readonly Order[] = [
   {
-    ...{
-      id: "5098",
-      date: "2026-10-30",
-      customer,
-      item: "Burr set for the G3 grinder",
-      paid: 1_800,
-    },
+    id: "5098",
+    date: "2026-10-30",
+    customer,
+    item: "Burr set for the G3 grinder",
+    paid: 1_800,
     refunds: [{ callId: "toolu_before", cents: 1_800, reason: "Wrong size" }],
   },
   { id: "5107", date: "2026-11-19", customer, item: "Kettle K2, 1.7 l", paid: 4_990, refunds: [] },

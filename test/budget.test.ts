@@ -507,6 +507,21 @@ test.for([
   });
 });
 
+test("keeps no more than it can have cost where the price of cache reads isn't known", async () => {
+  const usage = { input_tokens: 0, output_tokens: 1, cache_read_input_tokens: 3 };
+  const prices = new Map([["m", { input: 1_000_000, output: 1_000_000, source: "" }]]);
+  const budget = createBudget({ usd: 1_000, prices });
+  const server = await startServer(reply("Hi", { ...message("Hi"), model: "m", usage }));
+  const client = server.client();
+  const { llmCall } = createLlm({ client, model: "m", max_tokens: 10, layers: [budget.layer] });
+  await llmCall("Hi");
+  expect(amounts(budget)).toEqual({
+    spent: NONE,
+    reserved: NONE,
+    unsettled: { usd: 4, calls: 1 },
+  });
+});
+
 test.for([400, 401, 404, 413, 429, 500, 529])(
   "releases the reservation of a call that was answered with %i",
   async (status) => {
@@ -637,7 +652,7 @@ test("keeps the reservation where the reply's price isn't known", async () => {
   const { usage } = message("Yes");
   sent[0]?.answer(1, {
     model: "claude-sonnet-5-5",
-    usage: { ...usage, cache_read_input_tokens: 5 },
+    usage: { ...usage, service_tier: "priority" },
   });
   await run;
   expect(amounts(budget)).toEqual({ spent: NONE, reserved: NONE, unsettled: most });

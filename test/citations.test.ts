@@ -305,11 +305,11 @@ test("sends an answer back with every fault of its citations, before it pays for
   const { result, inputs, paths } = await revise([bad, GOOD], [passes]);
   expect(result).toMatchObject({ status: "accepted", answer: GOOD });
   expect(paths()).toEqual(["citations/refine/round[1]/grade"]);
-  const refused = expect.stringContaining(
+  const rejected = expect.stringContaining(
     "- src/htp.ts:1: 'src/htp.ts' doesn't exist. Did you mean 'src/http.ts'?\n" +
       "- src/http.ts:9: 'src/http.ts' has 3 lines, so line 9 is beyond its end.\n",
   );
-  expect(result.rounds[0]).toMatchObject({ answer: bad, refused });
+  expect(result.rounds[0]).toMatchObject({ answer: bad, rejected });
   expect(result.rounds[0]?.citations).toHaveLength(3);
   expect(inputs[1]).toEqual({
     question: QUESTION,
@@ -342,9 +342,9 @@ test("sends an answer back whose lines are too many to be compared", async () =>
 test("names 20 faults at once", async () => {
   const bad = Array.from({ length: 23 }, (_, index) => `none${index}.ts:1`).join(" ");
   const { result } = await revise([bad], [], { maxRounds: 1 });
-  const refused = result.rounds[0]?.refused ?? "";
-  expect(refused.match(/^- none\d+\.ts:1: /gm)).toHaveLength(20);
-  expect(refused).toContain("\n- and 3 more\n");
+  const rejected = result.rounds[0]?.rejected ?? "";
+  expect(rejected.match(/^- none\d+\.ts:1: /gm)).toHaveLength(20);
+  expect(rejected).toContain("\n- and 3 more\n");
 });
 
 test("sends an answer back with the grader's feedback, two rounds at the most", async () => {

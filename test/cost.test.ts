@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import {
   CACHE_WRITE,
+  costAtMost,
   costOf,
   PRICES,
   type Prices,
@@ -103,6 +104,15 @@ test("doesn't know the cost where the cache was read and reading has no price", 
   expect(costOf("m", read, table(3, 15, 0))).toBeCloseTo(18e-6, 12);
   expect(costOf("claude-sonnet-5-5", read)).toBe(undefined);
   expect(costOf("claude-opus-5-5", read)).toBeCloseTo(24.2e-6, 12);
+});
+
+test("counts cache reads without a price at the most that they can cost, for limits", () => {
+  const read = { input_tokens: 1, output_tokens: 1, cache_read_input_tokens: 10 };
+  expect(costAtMost("claude-sonnet-5-5", read)).toBeCloseTo(32e-6, 12);
+  expect(costAtMost("claude-opus-5-5-20261015", read)).toBeCloseTo(26e-6, 12);
+  expect(costAtMost("m", read, table(3, 15, 0))).toBeCloseTo(18e-6, 12);
+  expect(costAtMost("m", read)).toBe(undefined);
+  expect(costAtMost("claude-sonnet-5-5", { ...read, ...{ speed: "fast" } })).toBe(undefined);
 });
 
 test.for([

@@ -155,6 +155,11 @@ const faults: readonly (readonly [string, string, string])[] = [
     planOf(task("a", "b"), task("b", "c"), task("c", "a"), task("d"), task("e", "d")),
     "these tasks wait for each other: a, b, c",
   ],
+  [
+    "a circle that others wait for",
+    planOf(task("z", "y"), task("y", "a"), task("a", "b"), task("b", "a")),
+    "these tasks wait for each other: a, b",
+  ],
   ["a plan cut off", '<task id="a">Do a</task><task id="b">Do', "<task> was cut off"],
   ["a malformed tag", "<task id=a>Do a</task>", "<task> is malformed"],
   [

@@ -123,6 +123,29 @@ test("tells the runs of one recording apart, outside of any step too", async () 
   expect(await both("replay", "Tuesday")).toEqual({ ...monday, runs: [] });
 });
 
+test("refuses to choose between two results of one id, as of a server whose ids aren't unique", async () => {
+  const file = await tapeFile();
+  const script = [
+    turn(use("a", "clock", {})),
+    reply("Early."),
+    turn(use("a", "clock", {})),
+    reply("Late."),
+  ] as const;
+  const server = await startServer(...script);
+  const ask = async (mode: RecordingMode) => {
+    await using recording = await openRecording(file, { mode });
+    const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
+    const { llmMessage: llm } = createLlm({ client });
+    const { runs, tools } = toolsOf("Monday");
+    const recorded = recordedTools(tools, recording);
+    await runAgent("How late is it?", { tools: recorded, llm });
+    await runAgent("How late is it?", { tools: recorded, llm });
+    return runs;
+  };
+  expect(await ask("record")).toHaveLength(2);
+  await expect(ask("replay")).rejects.toThrow("two results of a tool's call a");
+});
+
 test("without it, a replay on another day is another request", async () => {
   const file = await tapeFile();
   await run(file, "record", "Monday");

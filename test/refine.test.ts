@@ -176,8 +176,8 @@ test("stalls at a repeated draft that the check had refused, without checking ag
     draft: "one",
     grade: undefined,
     attempts: [
-      { draft: "one", refused: "No. 1" },
-      { draft: "one", refused: "No. 1" },
+      { draft: "one", rejected: "No. 1" },
+      { draft: "one", rejected: "No. 1" },
     ],
   });
   expect(checked).toBe(1);
@@ -190,7 +190,7 @@ test("checks in code before it pays for a grade, and sends the reason back", asy
   expect(result).toMatchObject({ status: "accepted", draft: "short" });
   expect(result.attempts[0]).toEqual({
     draft: "far too long",
-    refused: "12 letters </feedback>",
+    rejected: "12 letters </feedback>",
   });
   expect(prompts()[1]).toContain(
     "<attempt>far too long</attempt>\n<feedback>12 letters &lt;/feedback></feedback>",
@@ -256,7 +256,7 @@ test.for([
   "true",
   "false",
   "constructor",
-  "NEEDS IMPROVEMENT",
+  "NEEDS NO IMPROVEMENT",
   "",
 ])("takes no other word for a verdict: %s", async (evaluation) => {
   const unreadable = grades(evaluation, 9);
@@ -266,15 +266,41 @@ test.for([
   expect(calls).toHaveLength(3);
 });
 
-test.for(["-1", "11", "10.5", "7/10", "seven", "", "NaN", "Infinity", "1e1", "0x5", "7,5", "7 8"])(
-  "takes nothing but a number from 0 to 10 for a score: %s",
-  async (score) => {
-    const { llm, paths } = scripted([drafts("one"), grades("PASS", score), passes]);
-    const result = await refine("Write", { llm, criteria });
-    expect(result).toMatchObject({ status: "accepted", grade: { score: 9 } });
-    expect(paths().at(-1)).toBe("refine/round[0]/grade#2");
-  },
-);
+test.for([
+  ["needs improvement", "8/10", 8],
+  ["Needs-Improvement.", "7.5 / 10", 7.5],
+  ["**NEEDS_IMPROVEMENT**", "6 out of 10", 6],
+  ["NEEDS  IMPROVEMENT", "10 of 10", 10],
+] as const)("takes %s and %s for what they mean", async ([evaluation, given, score]) => {
+  const { llm, calls } = scripted([drafts("one"), grades(evaluation, given)]);
+  const result = await refine("Write", { llm, criteria, maxRounds: 1 });
+  const grade = { evaluation: "NEEDS_IMPROVEMENT", score };
+  expect(result).toMatchObject({ status: "exhausted", grade });
+  expect(calls).toHaveLength(2);
+});
+
+test.for([
+  "-1",
+  "11",
+  "10.5",
+  "7/5",
+  "11/10",
+  "/10",
+  "7 of ten",
+  "seven",
+  "",
+  "NaN",
+  "Infinity",
+  "1e1",
+  "0x5",
+  "7,5",
+  "7 8",
+])("takes nothing but a number from 0 to 10 for a score: %s", async (score) => {
+  const { llm, paths } = scripted([drafts("one"), grades("PASS", score), passes]);
+  const result = await refine("Write", { llm, criteria });
+  expect(result).toMatchObject({ status: "accepted", grade: { score: 9 } });
+  expect(paths().at(-1)).toBe("refine/round[0]/grade#2");
+});
 
 const unreadable = [
   "",
@@ -597,7 +623,7 @@ test("returns the best graded draft, whatever the grades", async () => {
       expect(result.draft).toBe(attempts.findLast((attempt) => key(attempt) === top)?.draft);
       expect(attempts.length).toBeLessThanOrEqual(maxRounds);
       expect(
-        attempts.every(({ grade, refused }) => (grade === undefined) !== (refused === undefined)),
+        attempts.every(({ grade, rejected }) => (grade === undefined) !== (rejected === undefined)),
       ).toBe(true);
       expect(result.status === "accepted").toBe(top >= 100);
       if (result.status === "exhausted") {

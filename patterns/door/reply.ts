@@ -32,7 +32,7 @@ export function notMessage(reply: unknown, body?: string, wanted = "a message"):
 /** Throws for a streamed piece without its text: the SDK adds it up, to `"undefined"`. */
 export function checkEvent(event: MessageStreamEvent): void {
   const part = partOf(event);
-  if (part && !hasText(part)) throw new Error(`a piece has no text: ${asJson(part)}`);
+  if (part && !isWhole(part)) throw new Error(`a piece has no text: ${asJson(part)}`);
 }
 
 /** The answer's text in a streamed piece, `""` where it has none. */
@@ -51,12 +51,12 @@ function partOf(event: MessageStreamEvent) {
 function isMessage(reply: unknown): boolean {
   if (!isObject(reply)) return false;
   const { type, model, content, usage } = reply;
-  const isWhole = type === "message" && typeof model === "string" && isObject(usage);
-  return isWhole && Array.isArray(content) && content.every(hasText);
+  const isFull = type === "message" && typeof model === "string" && isObject(usage);
+  return isFull && Array.isArray(content) && content.every(isWhole);
 }
 
-/** Whether a block, or a streamed piece of one, has a type and the text that goes with it. */
-function hasText(part: unknown): boolean {
+/** Whether a block, or a streamed piece of one, has all that its type promises. */
+function isWhole(part: unknown): boolean {
   if (!isObject(part)) return false;
   switch (part.type) {
     case "text":

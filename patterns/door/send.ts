@@ -109,7 +109,7 @@ function notWhole(cause: Error, text: string): LlmOutputError {
   return new LlmOutputError(`The reply is not a whole message: ${cause.message}`, { text, cause });
 }
 
-/** A bounded number of places: runs `fn` in one, waiting for it in order, or until `signal` fires. */
+/** A semaphore, a bounded number of places: runs `fn` in one, waiting for it in order, or until `signal` fires. */
 export type Slots = <T>(signal: AbortSignal | undefined, fn: () => Promise<T>) => Promise<T>;
 
 /** Makes `count` slots. */

@@ -47,6 +47,7 @@ export function watchBody(idleMs: number): BodyWatch {
     }
     // The SDK reads any other reply whole. Reading for it costs a tenth of wrapping its body.
     const text = async () => {
+      // Not `body`: whoever cloned the response meanwhile has put another stream in its place.
       const whole = await readAll(response.body ?? body, idleMs);
       keep(whole);
       return whole;

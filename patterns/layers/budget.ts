@@ -8,11 +8,14 @@
  * It reserves before it spends, so that calls in flight together can't overdraw it. What a request may
  * cost at most is its bytes, taken for tokens, at the price of writing them to the cache, and its
  * `max_tokens` at the output price: lower `max_tokens` where a small budget must allow several calls.
- * Where that is no bound (a URL, a server tool, the fast mode, …), a limit in dollars is refused.
+ * Where that is no bound (a URL, a server tool, the fast mode, …), a limit in dollars is refused. What the
+ * API adds by itself for tools, a few hundred tokens, is covered since a token has about four bytes: unless
+ * the request is tiny.
  *
  * A call that ends without saying what it used (cancelled, connection lost) may have been billed. It
  * stays reserved, as `unsettled`: read such a total as "at most". So does a reply whose price isn't
- * known, such as one of another tier, and what that did cost may even be more.
+ * known, such as one of another tier, and what that did cost may even be more; of one that read from the
+ * cache of a model without a price for that, no more stays reserved than it did cost at most.
  *
  * A call is one call, however often the SDK retries it. An attempt that was lost, and may have been
  * billed, isn't seen: for a strict limit set `maxRetries: 0` on the client.
@@ -20,7 +23,15 @@
  * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, usage.ts, door/
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { CACHE_WRITE, costOf, PRICES, type Prices, priceOf, unboundedPart } from "../cost.ts";
+import {
+  CACHE_WRITE,
+  costAtMost,
+  costOf,
+  PRICES,
+  type Prices,
+  priceOf,
+  unboundedPart,
+} from "../cost.ts";
 import { BudgetError, checkCount, HaltError, shown } from "../errors.ts";
 import { follow } from "../fan-out.ts";
 import type { Layer, Params } from "../llm-call.ts";
@@ -112,10 +123,11 @@ export function createBudget(options: BudgetOptions): Budget {
     try {
       call.signal?.throwIfAborted();
       const message = await holds.run([...around, hold], () => next(params, call));
-      const cost = costOf(message.model, message.usage, prices);
-      if (noted("recorded") === undefined) {
-        add(cost === undefined ? unsettled : spent, { usd: cost ?? most.usd, calls: 1 });
-      }
+      const { model, usage } = message;
+      const cost = costOf(model, usage, prices);
+      if (noted("recorded") !== undefined) return message;
+      if (cost !== undefined) add(spent, { usd: cost, calls: 1 });
+      else add(unsettled, { ...most, usd: costAtMost(model, usage, prices) ?? most.usd });
       return message;
     } catch (error) {
       const sent = noted("sent") === true && noted("recorded") === undefined;

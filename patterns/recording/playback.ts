@@ -5,8 +5,9 @@
  *                    └► none: an error that says what changed
  *
  * Lines of one path are used in the order in which their calls began, each once. A line that was
- * cancelled before it was sent holds no request and stands for whatever that path asks next. A cancelled call plays what had come until
- * then and stays open until it is cancelled again; its line holds up no other.
+ * cancelled before it was sent holds no request and stands for whatever that path asks next. A cancelled
+ * call plays what had come until then and stays open until it is cancelled again; its line holds up no
+ * other.
  */
 import { annotate, currentPath } from "../step.ts";
 import { type RecordedCall, timedCalls } from "./clock.ts";

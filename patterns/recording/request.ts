@@ -4,10 +4,10 @@
  *     POST …/v1/messages?beta=true ─► { endpoint, beta, body } ─► compared whole with the recorded one
  *
  * The canonical request is the endpoint from `/v1/` on, of its query what is known to tell calls apart,
- * the `anthropic-beta` header and the body with sorted keys. Left out are `metadata` and the fields that say who serves or pays for
- * the call and not what is asked: `service_tier`, `inference_geo`, `speed`, `billing_policy`,
- * `user_profile_id`; and `stream: false`, which is the default. No other header is read, and nothing
- * else of the URL: there are the keys.
+ * the `anthropic-beta` header and the body with sorted keys. Left out are `metadata` and the fields that
+ * say who serves or pays for the call and not what is asked: `service_tier`, `inference_geo`, `speed`,
+ * `billing_policy`, `user_profile_id`; and `stream: false`, which is the default. No other header is read,
+ * and nothing else of the URL: there are the keys.
  *
  * A request that differs is never matched to the nearest one: `difference` finds the first place
  * where they part and shows both texts around it.

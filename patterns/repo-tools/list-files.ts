@@ -15,6 +15,8 @@ import { walk } from "./walk.ts";
 
 /** How many entries come back at most. */
 const MAX_ENTRIES = 500;
+/** In characters: a note of what can't be read names three paths, and one says that there is more. */
+const ROOM_FOR_NOTES = 1_500;
 
 /** What `list_files` takes. */
 export interface ListFilesInput {
@@ -64,7 +66,7 @@ async function list(
   const isWanted = glob === undefined ? () => true : createFilter(glob, folder.path);
   const isDeep = glob !== undefined;
   const notes = createNotes();
-  const result = createResult(1_500);
+  const result = createResult(ROOM_FOR_NOTES);
   let count = 0;
   let isCut = false;
   const onUnread = (entry: Entry) => notes.add("can't be read", entry.path);

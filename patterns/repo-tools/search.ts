@@ -26,6 +26,8 @@ const MAX_MATCHES = 200;
 const MAX_CONTEXT = 20;
 /** The biggest file that is searched, in bytes. */
 const MAX_FILE = 5_000_000;
+/** In characters: notes of what wasn't searched, for three reasons, name three paths each. */
+const ROOM_FOR_NOTES = 3_500;
 
 /** What `search` takes. */
 export interface SearchInput {
@@ -81,7 +83,7 @@ async function search(
   const isWanted = glob === undefined ? () => true : createFilter(glob);
   const bytes = new Uint8Array(MAX_FILE + 1);
   const notes = createNotes();
-  const result = createResult(3_500);
+  const result = createResult(ROOM_FOR_NOTES);
   let searched = 0;
   let matches = 0;
   let isFull = false;

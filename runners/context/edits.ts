@@ -44,18 +44,18 @@ function hasSummary(content: MessageParam["content"]): boolean {
 /** Clears the oldest results of one that is longer than the edit says, and gives what the API says of it. */
 export function clear(params: Params, edit: BetaClearToolUses20250919Edit | undefined) {
   if (!edit || !isAbove(params, edit.trigger)) return { ...params, applied: [] };
-  let left = params.messages.flatMap(({ content }) => resultsIn(content)).length;
-  left -= edit.keep?.value ?? 3;
-  const uses = Math.max(0, left);
+  const all = params.messages.flatMap(({ content }) => resultsIn(content)).length;
+  const uses = all - (edit.keep?.value ?? 3);
+  if (uses <= 0) return { ...params, applied: [] };
+  let seen = 0;
   const messages = params.messages.map((message) => {
     if (message.role !== "user" || typeof message.content === "string") return message;
     const content = message.content.map((block) => {
-      const isOld = block.type === "tool_result" && left-- > 0;
+      const isOld = block.type === "tool_result" && seen++ < uses;
       return isOld ? { ...block, content: "[cleared to save context]" } : block;
     });
     return { ...message, content };
   });
-  if (uses === 0) return { ...params, applied: [] };
   const saved = tokens(params.messages) - tokens(messages);
   const applied = { type: edit.type, cleared_tool_uses: uses, cleared_input_tokens: saved };
   return { ...params, messages, applied: [applied] };

@@ -1,5 +1,5 @@
 /**
- * What the four runs read: a shop's log, too long an hour to be kept in mind for a day.
+ * What the four runs read: a shop's log, of which an hour is so long that no context holds a day.
  */
 import { defineTool } from "../../patterns/tool.ts";
 

@@ -9,7 +9,7 @@ import { defineFailure } from "./failure.ts";
 import { type Play, playedBy, resultsIn, takes } from "./scripted.ts";
 
 const FOUND = "02:17 payment of A-1017 failed\n";
-/** As long as a short novel. */
+/** As long as a novel. */
 const DAY = FOUND + "paid\n".repeat(80_000);
 
 const readLog = defineTool<{ hours: string }>({

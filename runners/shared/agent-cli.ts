@@ -169,7 +169,7 @@ async function askAndCheck(
 class NoAnswer extends Error {}
 
 /** `check 1 | NEEDS_IMPROVEMENT, 6 of 10 | what is wrong`. */
-function roundLine({ refused, grade }: AnswerRound, index: number): string {
-  const said = grade ? `${grade.evaluation}, ${grade.score} of 10 | ${grade.feedback}` : refused;
+function roundLine({ rejected, grade }: AnswerRound, index: number): string {
+  const said = grade ? `${grade.evaluation}, ${grade.score} of 10 | ${grade.feedback}` : rejected;
   return `check ${index + 1} | ${said ?? "not graded"}`;
 }

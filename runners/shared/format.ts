@@ -95,6 +95,7 @@ export function brief(value: unknown): string {
   const [name, answer, evaluation, tasks] = ["name", "answer", "evaluation", "tasks"].map((key) =>
     fields.get(key),
   );
+  // A chain's step, a classification, a vote, a grade, a plan, an agent's run.
   if (fields.has("verdict")) return harmlessLine(String(fields.get("output")));
   if (fields.has("label")) return String(name ?? `unknown label: ${fields.get("label")}`);
   if (answer !== undefined) return harmlessLine(String(answer).slice(0, EXCERPT));
