@@ -3,12 +3,12 @@ import { APIError } from "@anthropic-ai/sdk";
 import { expect, test } from "vitest";
 import { BudgetError } from "../patterns/errors.ts";
 import { createBudget } from "../patterns/layers/budget.ts";
-import { createLlm, type Layer } from "../patterns/llm-call.ts";
+import type { Layer } from "../patterns/llm-call.ts";
 import { recordedTools } from "../patterns/recorded-tools.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import { observe } from "../patterns/step.ts";
-import type { JobContext } from "../runners/shared/job.ts";
 import { job } from "../runners/subagent.ts";
+import { jobContext } from "./shared/job-context.ts";
 import {
   type Answer,
   type Exchange,
@@ -60,20 +60,9 @@ interface Setting {
   readonly signal?: AbortSignal;
 }
 
-/** What the job has no use for, and tools that are what they are. */
-const rest: Pick<JobContext, "model" | "recorded" | "asking" | "suspension" | "isScripted"> = {
-  model: undefined,
-  recorded: (tools) => tools,
-  asking: (script) => script,
-  suspension: undefined,
-  isScripted: false,
-};
-
 async function run(answer: Answer, { question = job.input, layers = [], signal }: Setting = {}) {
   const server = await startServer(answer);
-  const { llmCall: llm, llmMessage } = createLlm({ client: server.client(), layers });
-  const context = { ...rest, llm, llmMessage, signal };
-  const done = job.run(question, context);
+  const done = job.run(question, jobContext(server.client(), { layers, signal }));
   done.catch(() => {});
   return { server, done };
 }
@@ -149,23 +138,22 @@ test("replays with what its tools gave then, by paths of their own", async () =>
   const perform = async (mode: "record" | "replay") => {
     await using recording = await openRecording(file, { mode });
     const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
-    const { llmCall: llm, llmMessage } = createLlm({ client, layers: [recording.layer] });
     const { words } = await observe(
       ({ kind, path }: { kind?: string; path: string }) => kind === "call" && paths.add(path),
       () =>
-        job.run(job.input, {
-          ...rest,
-          llm,
-          llmMessage,
-          signal: undefined,
-          recorded: (tools) =>
-            recordedTools(
-              tools.map((tool) =>
-                mode === "record" ? tool : { ...tool, run: () => "Another day" },
+        job.run(
+          job.input,
+          jobContext(client, {
+            layers: [recording.layer],
+            recorded: (tools) =>
+              recordedTools(
+                tools.map((tool) =>
+                  mode === "record" ? tool : { ...tool, run: () => "Another day" },
+                ),
+                recording,
               ),
-              recording,
-            ),
-        }),
+          }),
+        ),
     );
     expect(recording.unused()).toEqual([]);
     return words;

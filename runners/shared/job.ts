@@ -1,15 +1,22 @@
 /**
  * A job is what a runner shows: one pattern at work on one realistic input.
  */
+import type Anthropic from "@anthropic-ai/sdk";
 import type { Ask } from "../../patterns/approve.ts";
-import type { MessagesClient } from "../../patterns/door/send.ts";
 import type { Context, LlmMessage } from "../../patterns/llm-call.ts";
 import type { Tool } from "../../patterns/tool.ts";
+import type { Mode } from "./source.ts";
 import type { Suspension } from "./suspension.ts";
 
 /** What a job is run with: for a workflow the pattern's own, and what an agent needs beside it. */
 export interface JobContext extends Context {
+  /** Where its replies come from, and whether they are kept. */
+  readonly mode: Mode;
   readonly llmMessage: LlmMessage;
+  /** For what makes its calls with the SDK's client: they are seen, limited and recorded as the door's. */
+  readonly client: Anthropic;
+  /** What there is left to spend, in US dollars; `Infinity` where there is no limit. */
+  readonly left: () => number;
   /** The model that was asked for. Default: the pattern's own. */
   readonly model: string | undefined;
   /** The tools as the run may use them: in a replay they give what they gave when it was recorded. */
@@ -33,7 +40,7 @@ export interface Job {
   /** Whether it asks a person, and can be suspended until there's an answer. */
   readonly suspends?: boolean;
   /** Plays the API where there is no recording to replay. Its token counts are none. */
-  readonly scripted?: () => MessagesClient;
+  readonly scripted?: () => Anthropic;
   /** Runs the pattern; gives its result, and the result in words, the status last. */
   readonly run: (input: string, context: JobContext) => Promise<JobResult>;
 }
@@ -49,7 +56,7 @@ export function defineJob<Result>(job: {
   readonly input: string;
   readonly model?: string;
   readonly suspends?: boolean;
-  readonly scripted?: () => MessagesClient;
+  readonly scripted?: () => Anthropic;
   readonly run: (input: string, context: JobContext) => Promise<Result>;
   readonly tell: (result: Result) => string;
 }): Job {

@@ -2,7 +2,7 @@
  * Performs jobs: opens the source of each one's replies, shows what happens, prints the result.
  */
 import { fileURLToPath } from "node:url";
-import { createBudget } from "../../patterns/layers/budget.ts";
+import { type Budget, createBudget } from "../../patterns/layers/budget.ts";
 import { observe, type RunEvent } from "../../patterns/step.ts";
 import { askingFor } from "./asking.ts";
 import { explain } from "./explain.ts";
@@ -64,11 +64,12 @@ async function performOne(
     const usualModel = job.model;
     const { scripted } = job;
     await using source = await openSource({ ...settings, file, usualModel, budget, scripted });
-    const { door, header, model, recorded, isScripted } = source;
+    const { door, client, header, model, recorded, isScripted } = source;
     const { llmCall: llm, llmMessage } = door;
     const asking = askingFor(settings, place, view);
-    const running = { llm, llmMessage, model, recorded, isScripted, signal };
-    const context = { ...running, asking, suspension };
+    const left = () => leftOf(budget, settings);
+    const calling = { mode, isScripted, llm, llmMessage, client, model, left };
+    const context = { ...calling, recorded, asking, suspension, signal };
     view.start(isScripted ? "scripted" : header);
     const onEvent = isScripted ? unmetered(view.onEvent) : view.onEvent;
     const { result, words } = await observe(onEvent, () => job.run(input, context));
@@ -89,6 +90,10 @@ function unmetered(onEvent: (event: RunEvent) => void): (event: RunEvent) => voi
     const { usage: _, ...rest } = event;
     onEvent(rest);
   };
+}
+
+function leftOf(budget: Budget | undefined, { budget: usd = Infinity }: Settings): number {
+  return budget ? usd - budget.spent().usd - budget.unsettled().usd : usd;
 }
 
 function recordingOf(name: string): string {

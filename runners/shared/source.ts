@@ -4,13 +4,13 @@
 import { existsSync } from "node:fs";
 import { rename } from "node:fs/promises";
 import Anthropic from "@anthropic-ai/sdk";
-import type { MessagesClient } from "../../patterns/door/send.ts";
 import { RecordingError } from "../../patterns/errors.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import { createLlm, type Layer, type Llm } from "../../patterns/llm-call.ts";
 import { recordedTools } from "../../patterns/recorded-tools.ts";
 import { openRecording, recordedClient, type TapeHeader } from "../../patterns/recording.ts";
 import type { Tool } from "../../patterns/tool.ts";
+import { layered } from "./layered.ts";
 
 export type Mode = "replay" | "live" | "record";
 
@@ -32,7 +32,7 @@ interface Common {
   /** What there is to spend, of this source or of several. Default: no limit. */
   readonly budget?: Budget | undefined;
   /** Of a replay without a recording: plays the API. Default: then there is nothing to replay. */
-  readonly scripted?: (() => MessagesClient) | undefined;
+  readonly scripted?: (() => Anthropic) | undefined;
   /** Of a new recording: where the replies come from. Default `api`. */
   readonly origin?: TapeHeader["origin"] | undefined;
 }
@@ -40,6 +40,8 @@ interface Common {
 /** An open source. */
 export interface Source extends AsyncDisposable {
   readonly door: Llm;
+  /** The SDK's client, with the door's layers around each of its calls. */
+  readonly client: Anthropic;
   /** The recording's, if there is one. */
   readonly header: TapeHeader | undefined;
   /** Whether a script plays the API. */
@@ -79,13 +81,15 @@ export async function openSource(settings: SourceSettings): Promise<Source> {
   if (recording) layers.push(recording.layer);
   const { header } = recording ?? {};
   const model = header?.model ?? settings.model;
+  const client = recording ? recordedClient(recording) : (script?.() ?? new Anthropic());
   return {
     door: createLlm({
-      client: recording ? recordedClient(recording) : (script?.() ?? new Anthropic()),
+      client,
       concurrency: header?.concurrency,
       model,
       layers,
     }),
+    client: client.withOptions({ middleware: [layered(layers), ...client.middleware] }),
     header,
     isScripted: script !== undefined,
     model,

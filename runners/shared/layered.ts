@@ -1,0 +1,56 @@
+/**
+ * The door's layers, for what calls the SDK's client by itself, such as its tool runner.
+ *
+ *     tool runner ─► client ─► step `turn` ─ reported ─ layers ─► recording ─► API
+ *
+ * So its calls are seen, budgeted and recorded as the door's are, though it never goes through the door.
+ * A middleware gets each attempt by itself: one that the SDK makes again is a turn of its own.
+ */
+import { APIError, type Middleware } from "@anthropic-ai/sdk";
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
+import { asMessage } from "../../patterns/door/reply.ts";
+import type { Layer, Params, Send } from "../../patterns/llm-call.ts";
+import { annotate, callStep, reportCall } from "../../patterns/step.ts";
+import { toolCallsIn } from "./turn-lines.ts";
+
+/** Makes a middleware of layers, to stand before all others. For calls that don't stream. */
+export function layered(layers: readonly Layer[]): Middleware {
+  return async (request, next, { options, parse }) => {
+    // A login is no call.
+    if (!options) return next(request);
+    const signal = options.signal ?? undefined;
+    let response: Response | undefined;
+    const send: Send = async () => {
+      annotate({ sent: true });
+      try {
+        response = await next(request);
+        const body = await parse<Message>(response);
+        if (response.ok) return asMessage(body);
+        throw APIError.generate(response.status, body, undefined, response.headers);
+      } finally {
+        signal?.throwIfAborted();
+      }
+    };
+    const whole = layers.reduceRight((inner, layer) => layer(inner), send);
+    // What was sent is the SDK's parameters in JSON.
+    const params: Params = JSON.parse(String(request.body));
+    const turn = async () =>
+      said(await reportCall(params, () => whole(params, { signal }), signal));
+    try {
+      await callStep("turn", turn, signal);
+    } catch (error) {
+      // The SDK itself decides whether to try again.
+      if (!response || response.ok) throw error;
+    }
+    if (!response) throw new TypeError("No layer may answer in place of the API here");
+    return response;
+  };
+}
+
+/** What a turn came to: its tool calls, or what it said. */
+function said(message: Message): string {
+  const calls = toolCallsIn(message).join(", ");
+  return (
+    calls || message.content.map((block) => (block.type === "text" ? block.text : "")).join("")
+  );
+}
