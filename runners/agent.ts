@@ -16,7 +16,8 @@ import { defineJob } from "./shared/job.ts";
 const QUESTION =
   "When a vote is decided early, what becomes of the voters that are still in flight, and how does the caller tell them from voters that were never started?";
 
-const SYSTEM = `You answer questions about the code in one folder. You can't see it but through your tools, and you can't change it.
+/** What it is told of its work. */
+export const SYSTEM = `You answer questions about the code in one folder. You can't see it but through your tools, and you can't change it.
 
 Search before you read, and read before you claim: names mislead, and so does what you remember of similar projects. Several look-ups that don't depend on each other go out in one turn. Stop as soon as you can answer; if the folder doesn't hold the answer, say so and where you looked.
 

@@ -13,7 +13,7 @@ import { defineFailure, type Failure } from "../runners/failures/failure.ts";
 import { forgetful } from "../runners/failures/ignored-calls.ts";
 import { playedBy, resultsIn } from "../runners/failures/scripted.ts";
 import { FAILURES } from "../runners/failures.ts";
-import { linesOfCode } from "./shared/readme.ts";
+import { linesOfCode } from "../runners/shared/lines-of-code.ts";
 import { ROOT, run, start } from "./shared/runner.ts";
 import { message } from "./shared/server.ts";
 import { brokenRule } from "./shared/strict-api.ts";

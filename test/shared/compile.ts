@@ -19,10 +19,11 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), "compiled-"));
-  // The recordings, and the lines of code that are shown, are found from where the script is.
+  // The recordings, and the lines of code that are shown or counted, are found from where the script is.
   const outdir = join(folder, "runners/shared");
   await mkdir(join(folder, "runners"));
   await symlink(join(ROOT, "runners/recordings"), join(folder, "runners/recordings"));
+  await symlink(join(ROOT, "runners/levels"), join(folder, "runners/levels"));
   await symlink(join(ROOT, "patterns"), join(folder, "patterns"));
   await build({
     absWorkingDir: ROOT,

@@ -7,6 +7,7 @@ import { execFile } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { linesOfCode } from "../../runners/shared/lines-of-code.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 export const README = new URL("README.md", ROOT);
@@ -35,11 +36,6 @@ const OUTPUT = /<!-- output: (.+?) -->\n```\n[\s\S]*?```/g;
 const TABLE = /<!-- table: (.+?) -->\n\n(?:\|.*\n)*/g;
 /** A row of the table: the link to a module, and its number of lines. */
 const ROW = /(\[\w+\.ts\]\((patterns\/\w+\.ts)\)) \| \d+ \|/g;
-
-/** Lines that are neither blank nor comment. */
-export function linesOfCode(source: string): number {
-  return source.split("\n").filter((line) => !/^\s*($|\/\/|\/?\*)/.test(line)).length;
-}
 
 /** What an npm command prints into a pipe. */
 async function outputOf(command: string): Promise<string> {

@@ -1,0 +1,82 @@
+/**
+ * One question, asked three ways: by the loop, by the SDK's tool runner, and by the Claude Agent SDK.
+ * Each takes more off your hands, and leaves less in them.
+ *
+ *   npm start levels                       replays the recording of the first two
+ *   npm run live levels "<question>"       asks all three; the third if it's installed
+ *
+ * The third is a process of its own, where no recording sees its calls. What is left to keep of each is
+ * counted in the files that it names.
+ */
+import { BudgetError } from "../patterns/errors.ts";
+import { observe, runPattern, step } from "../patterns/step.ts";
+import { agentSdk } from "./levels/agent-sdk.ts";
+import type { Level, Outcome } from "./levels/level.ts";
+import { loop } from "./levels/loop.ts";
+import { toolRunner } from "./levels/tool-runner.ts";
+import { counted, totalsLine } from "./shared/format.ts";
+import { defineJob, type JobContext } from "./shared/job.ts";
+import { type Kept, keptWith } from "./shared/lines-of-code.ts";
+import { createTrace, totalsOf } from "./shared/trace.ts";
+
+const LEVELS: readonly Level[] = [loop, toolRunner, agentSdk];
+
+const QUESTION =
+  "What does the model get when it calls a tool that doesn't exist, and does the run go on?";
+
+/** A level: what is said of it, what it leaves to keep, and what came of it. */
+interface Row extends Omit<Level, "ask">, Kept, Outcome {}
+
+export const job = defineJob({
+  title: "one question asked three ways, and what each takes off your hands",
+  input: QUESTION,
+  model: "claude-opus-5-5",
+  run: (question, context) =>
+    step("levels", async () => {
+      const rows: Row[] = [];
+      for (const { ask, ...level } of LEVELS) {
+        const kept = await keptWith(`runners/levels/${level.name}.ts`);
+        const outcome = await outcomeOf({ ask, ...level }, question, context);
+        rows.push({ ...level, ...kept, ...outcome });
+      }
+      return rows;
+    }),
+  tell: (rows) => {
+    const answers = rows.map(({ title, answer, status }) => {
+      return `${title.toUpperCase()}\n${answer ?? status}`;
+    });
+    return [...answers, ...rows.map((row) => described(row, rows[0]))].join("\n\n");
+  },
+});
+
+async function outcomeOf(level: Level, question: string, context: JobContext): Promise<Outcome> {
+  if (level.isApart && context.mode !== "live") {
+    return { status: "not recorded: it's a process of its own; npm run live levels asks it" };
+  }
+  const trace = createTrace();
+  const ask = () => level.ask(question, context);
+  try {
+    const outcome = await observe(trace.onEvent, () => runPattern(level.name, ask, context.signal));
+    return { ...(!level.isApart && { totals: totalsOf(trace.calls()) }), ...outcome };
+  } catch (error) {
+    if (!(error instanceof BudgetError)) throw error;
+    const status = `no answer within the budget (${error.message})`;
+    return { status, totals: totalsOf(trace.calls()) };
+  }
+}
+
+/** What it is, line by line: a table's columns wouldn't fit a narrow terminal. */
+function described(row: Row, first: Row | undefined): string {
+  const { title, limits, errors, lines, files, totals, isApart, status } = row;
+  const gone = (first?.lines ?? lines) - lines;
+  const fewer = gone > 0 ? `, ${gone.toLocaleString("en")} fewer` : "";
+  const run = totals ? totalsLine(totals) : "not recorded";
+  return [
+    title,
+    `  yours   ${lines.toLocaleString("en")} lines of code in ${counted(files.length, "file")}${fewer}`,
+    `  limits  ${limits}`,
+    `  errors  ${errors}`,
+    `  run     ${run}${isApart && totals ? ", not in the sum below" : ""}`,
+    `  status  ${status}`,
+  ].join("\n");
+}
