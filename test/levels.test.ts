@@ -14,7 +14,7 @@ import { toolRunner } from "../runners/levels/tool-runner.ts";
 import { job } from "../runners/levels.ts";
 import { keptWith, linesOfCode } from "../runners/shared/lines-of-code.ts";
 import { jobContext } from "./shared/job-context.ts";
-import { folder, ROOT } from "./shared/runner.ts";
+import { folder, ROOT, run } from "./shared/runner.ts";
 import {
   type Answer,
   type Exchange,
@@ -24,6 +24,7 @@ import {
   reply,
   startServer,
 } from "./shared/server.ts";
+import { tapeFile } from "./shared/tape.ts";
 
 beforeEach(() => {
   for (const name of Object.keys(process.env)) {
@@ -60,7 +61,109 @@ function resultsIn({ body }: Exchange): unknown[] {
   return Array.isArray(content) ? content : [];
 }
 
+/** A server in place of the API, for the command line. */
+async function serve(...answers: [Answer, ...Answer[]]) {
+  const server = await startServer(...answers);
+  vi.stubEnv("ANTHROPIC_BASE_URL", server.url);
+  vi.stubEnv("ANTHROPIC_API_KEY", "none");
+  return server;
+}
+
 // The runner
+
+test("asks the same twice, and tells of each what it leaves, costs and does", async () => {
+  const file = await tapeFile();
+  const server = await serve(usual);
+  const recorded = await run(["record", "levels", "--recording", file]);
+  expect(recorded).toMatchObject({ code: 0, stderr: "" });
+  expect(server.requests.map(isRunners)).toEqual([false, false, true, true]);
+  const [first, , third] = server.requests.map(({ body }) => body);
+  expect(third).toEqual(first);
+
+  const { code, stdout, stderr } = await run(["replay", "levels", "--recording", file]);
+  expect([code, stderr, server.requests.length]).toEqual([0, "", 4]);
+  expect(stdout).toContain("\nTHE LOOP BY HAND\nIt's MIT.\n");
+  expect(stdout).toContain("\nTHE SDK'S TOOL RUNNER\nIt's MIT, says the runner.\n");
+  expect(stdout).toContain("\nTHE CLAUDE AGENT SDK\nnot recorded: ");
+  const rows = stdout.split(/\n\n(?=the )/).slice(1);
+  expect(rows).toHaveLength(3);
+  for (const row of rows) expect(row).toMatch(/\n {2}yours .+\n {2}limits .+\n {2}errors .+\n/);
+  const [byHand = "", byRunner = "", byAgentSdk = ""] = rows;
+  expect(byHand).toMatch(/ run {5}2 calls, 24 tokens in, 6 out, \$0\.0001, .+\n.+answered after 2/);
+  expect(byRunner).toMatch(/, [\d,]+ fewer\n[\s\S]+ 2 calls, 24 tokens in,.+\n.+answered after 2/);
+  expect(byAgentSdk).toMatch(/ run {5}not recorded\n {2}status {2}not recorded: .+live levels/);
+  expect(stdout).toMatch(/\n4 calls, 48 tokens in, 12 out, /);
+});
+
+test("shows the tool runner's turns as it shows the loop's", async () => {
+  const file = await tapeFile();
+  await serve(usual);
+  await run(["record", "levels", "--recording", file]);
+  const { stdout } = await run(["replay", "levels", "--recording", file]);
+  expect(stdout).toMatch(/^levels\/loop\/agent\/turn\[1\] {2}.+ {2}It's MIT\.$/m);
+  expect(stdout).toMatch(
+    /^levels\/tool-runner\/turn {2}.+ {2}read_file\(\{"path": "LICENSE".+\)$/m,
+  );
+  expect(stdout).toMatch(/^levels\/tool-runner\/turn#2 {2}.+ {2}It's MIT, says the runner\.$/m);
+  const lines = (await readFile(file, "utf8")).trimEnd().split("\n").slice(1);
+  expect(lines.map((line) => JSON.parse(line).path)).toEqual([
+    "levels/loop/agent/turn[0]",
+    "levels/loop/agent/turn[1]",
+    "levels/tool-runner/turn",
+    "levels/tool-runner/turn#2",
+  ]);
+});
+
+test("a replay gives both what their tools gave then", async () => {
+  const file = await tapeFile();
+  const wrong = [use("read_file", { path: "no-such" }), use("nope", {}), use("search", {})];
+  await serve((exchange) => {
+    if (exchange.body.messages.length > 1) return usual(exchange);
+    // An id is used once in a recording.
+    calls(...wrong.map(({ name, input }) => use(name, input)))(exchange);
+  });
+  await run(["record", "levels", "--recording", file]);
+  // As if the file had been another one then.
+  const tape = await readFile(file, "utf8");
+  expect(tape).toContain("'no-such' doesn't exist.");
+  await writeFile(file, tape.replaceAll("'no-such' doesn't exist.", "'no-such' is on holiday."));
+  expect(await run(["replay", "levels", "--recording", file])).toMatchObject({
+    code: 0,
+    stderr: "",
+  });
+});
+
+test("prints what came of each as JSON", async () => {
+  const file = await tapeFile();
+  await serve(usual);
+  await run(["record", "levels", "--recording", file]);
+  const { stdout } = await run(["replay", "levels", "--recording", file, "--json"]);
+  const { result, calls } = JSON.parse(stdout);
+  expect(calls).toHaveLength(4);
+  expect(result).toMatchObject([
+    {
+      name: "loop",
+      answer: "It's MIT.",
+      status: "answered after 2 turns",
+      totals: { answered: 2 },
+    },
+    { name: "tool-runner", status: "answered after 2 turns", totals: { tokensIn: 24 } },
+    { name: "agent-sdk", isApart: true, status: expect.stringMatching(/^not recorded/) },
+  ]);
+});
+
+test.for([40, 80])("no line is longer than a terminal of %i columns", async (columns) => {
+  const file = await tapeFile();
+  await serve(usual);
+  await run(["record", "levels", "--recording", file]);
+  const { stdout } = await run(["replay", "levels", "--recording", file], {
+    columns,
+    env: { NO_COLOR: "1" },
+  });
+  const rows = stdout.slice(stdout.indexOf("THE LOOP")).split("\n");
+  expect(rows.length).toBeGreaterThan(20);
+  expect(rows.filter((line) => line.length > columns)).toEqual([]);
+});
 
 test("a budget holds for the tool runner too, and what is left for the Agent SDK", async () => {
   const server = await startServer(usual);

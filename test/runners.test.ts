@@ -30,7 +30,7 @@ import { openView } from "../runners/shared/view.ts";
 import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
 
-const AGENTS = ["agent", "subagent", "refund"];
+const AGENTS = ["agent", "subagent", "levels", "refund"];
 /** Those whose recorded calls are single prompts. */
 const WORKFLOWS = ["chain", "route", "section", "vote", "orchestrate", "refine"];
 const NAMES = [...WORKFLOWS, ...AGENTS];
@@ -284,6 +284,22 @@ test("subagent: three deliver findings and gaps at once, and one call combines t
     [0, 1, 2].map((brief) => `research/brief[${brief}]/subagent/agent/turn[0]`),
   );
   expect(totals.savedMs).toBeGreaterThan(0);
+});
+
+test("levels: two of them answer the same question, and the third says how to be asked", async () => {
+  const { result, calls } = await replayed("levels");
+  const [byHand, byRunner, apart] = result as {
+    answer?: string;
+    status: string;
+    lines: number;
+    totals?: Totals;
+  }[]; // JSON has no types
+  for (const level of [byHand, byRunner]) {
+    expect(level?.answer).toMatch(/\bpatterns\/[\w-]+\.ts:\d+/);
+    expect(level?.status).toMatch(/^answered after \d turns$/);
+  }
+  expect(apart).toMatchObject({ status: expect.stringContaining("npm run live levels") });
+  expect(calls).toHaveLength((byHand?.totals?.answered ?? 0) + (byRunner?.totals?.answered ?? 0));
 });
 
 test("says which recorded calls nobody asked for", async () => {

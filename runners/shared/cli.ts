@@ -28,6 +28,7 @@ const JOBS: ReadonlyMap<string, LoadJob> = new Map(
     refine: () => import("../refine.ts"),
     agent: () => import("../agent.ts"),
     subagent: () => import("../subagent.ts"),
+    levels: () => import("../levels.ts"),
     refund: () => import("../refund.ts"),
     context: () => import("../context.ts"),
   }),

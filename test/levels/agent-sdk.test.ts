@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { runPattern } from "../../patterns/step.ts";
 import { type AgentSdkSettings, askAgentSdk } from "../../runners/levels/agent-sdk.ts";
-import { folder, ROOT } from "../shared/runner.ts";
+import { folder, ROOT, run } from "../shared/runner.ts";
 import {
   type Answer,
   type Exchange,
@@ -206,6 +206,15 @@ test("an abort ends its process, and rejects with the reason", async () => {
   controller.abort("enough");
   expect(await rejection(asked)).toBe("enough");
   await gone;
+});
+
+test("live, all three levels answer, and the budget of the command is the third's too", async () => {
+  const server = await serve((exchange) => reply("In app.ts:1.", { id: `msg_${++ids}` })(exchange));
+  const { code, stdout, stderr } = await run(["live", "levels", "Where?", "--budget", "1"]);
+  expect([code, stderr, server.requests.length]).toEqual([0, "", 3]);
+  expect(stdout).toContain("\nTHE CLAUDE AGENT SDK\nIn app.ts:1.\n");
+  expect(stdout).toMatch(/ run {5}1 call, 12 tokens in, 3 out, .+, not in the sum below\n/);
+  expect(stdout).toMatch(/\n2 calls, 24 tokens in, 6 out, /);
 });
 
 test("its types are as they are written down", async () => {
