@@ -16,10 +16,9 @@
  * Where the answer takes longer than a process lives, `ask` throws a `SuspendError`: `runAgent` then ends
  * with status `suspended`, and a later process goes on from its result, and asks again.
  *
- * Copy along: errors.ts, fan-out.ts, repo-tools/text.ts, step.ts, tool.ts
+ * Copy along: errors.ts, repo-tools/text.ts, step.ts, tool.ts
  */
 import { checkCount, checkFunction, checkText, HaltError } from "./errors.ts";
-import { follow } from "./fan-out.ts";
 import { quoted, visible } from "./repo-tools/text.ts";
 import { step } from "./step.ts";
 import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
@@ -150,15 +149,17 @@ async function objectionTo(
   timeoutMs: number,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
-  const { controller: stop, release } = follow(signal);
+  const late = new AbortController();
+  // It leaks some bytes on a signal that lives long, which calls that a person answers can bear.
+  const either = AbortSignal.any(signal ? [signal, late.signal] : [late.signal]);
   const cut = new Promise<never>((_, reject) => {
-    stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
+    either.addEventListener("abort", () => reject(either.reason), { once: true });
   });
   const tooLate = new Error(`nobody answered within ${timeoutMs / 1000} s`);
   // A timer that keeps the process alive: else it could end without a word, the run with it.
-  const timer = setTimeout(() => stop.abort(tooLate), timeoutMs);
+  const timer = setTimeout(() => late.abort(tooLate), timeoutMs);
   try {
-    const asked = async () => ask(request, { signal: stop.signal });
+    const asked = async () => ask(request, { signal: either });
     const said = await step("ask", () => Promise.race([asked(), cut]), signal);
     if (isYes(said)) return undefined;
     // What plain JavaScript hands over may be anything.
@@ -170,7 +171,6 @@ async function objectionTo(
     return error === tooLate ? tooLate.message : `nobody could be asked (${messageOf(error)})`;
   } finally {
     clearTimeout(timer);
-    release();
   }
 }
 

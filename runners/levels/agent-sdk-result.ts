@@ -54,6 +54,7 @@ function totalsIn(
   const all = Object.values(modelUsage);
   return {
     answered: turns,
+    metered: turns,
     failed: 0,
     cancelled: 0,
     tokensIn: all.reduce(
