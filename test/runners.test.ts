@@ -8,6 +8,7 @@ import { basename, dirname, join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { BudgetError } from "../patterns/errors.ts";
+import { collectTrace, type TraceCall, type TraceStep } from "../patterns/trace-file.ts";
 import { job as section } from "../runners/section.ts";
 import {
   brief,
@@ -19,13 +20,7 @@ import {
   treeLines,
   wrap,
 } from "../runners/shared/format.ts";
-import {
-  type Call,
-  createTrace,
-  type Node,
-  type Totals,
-  totalsOf,
-} from "../runners/shared/trace.ts";
+import { callsIn, type Totals, totalsOf } from "../runners/shared/trace.ts";
 import { openView } from "../runners/shared/view.ts";
 import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
@@ -69,7 +64,7 @@ interface JsonLine {
   readonly pattern: string;
   readonly result: unknown;
   readonly error?: string;
-  readonly calls: readonly Call[];
+  readonly calls: readonly ({ readonly path: string; readonly state: string } & TraceCall)[];
   readonly totals: Totals;
 }
 
@@ -856,9 +851,9 @@ test.for([
   expect(wrap(text, columns)).toBe(wrapped);
 });
 
-const CALL: Call = {
-  path: "p",
-  state: "ok",
+const CALL: TraceCall = {
+  outcome: "ok",
+  sent: true,
   begin: 0,
   ms: 1_500,
   estimated: false,
@@ -894,12 +889,12 @@ test.for<[Partial<Totals>, string]>([
 
 test("what running at once has saved leaves out the calls that were cancelled", () => {
   const side = { ...CALL, begin: 200, ms: 1_000 };
-  const { ms, savedMs } = totalsOf([CALL, side, { ...side, ms: 1_300, state: "cancelled" }]);
+  const { ms, savedMs } = totalsOf([CALL, side, { ...side, ms: 1_300, outcome: "cancelled" }]);
   expect([ms, savedMs]).toEqual([1_500, 1_000]);
 });
 
 test("the calls after a broken recording come after those before", () => {
-  const { onEvent, calls } = createTrace();
+  const { onEvent, steps } = collectTrace();
   const at = Date.now();
   const model = "claude-sonnet-5-5";
   const usage = { input_tokens: 1, output_tokens: 1 };
@@ -909,14 +904,14 @@ test("the calls after a broken recording come after those before", () => {
   onEvent({ type: "end", path: "a", ms: 1, ...call, notes: { recorded } });
   onEvent({ type: "start", kind: "call", path: "b", at });
   onEvent({ type: "end", path: "b", ms: 300, ...call });
-  expect(calls()[1]?.begin).toBeGreaterThanOrEqual(2_100);
-  expect(totalsOf(calls()).savedMs).toBe(0);
+  expect(callsIn(steps())[1]?.begin).toBeGreaterThanOrEqual(2_100);
+  expect(totalsOf(callsIn(steps())).savedMs).toBe(0);
 });
 
 const BARE: Paint = (_, text) => text;
 
-function node(path: string, rest: Partial<Node> = {}): Node {
-  return { path, depth: path.split("/").length - 1, state: "ok", calls: [], ...rest };
+function node(path: string, rest: Partial<TraceStep> = {}): TraceStep {
+  return { path, begin: 0, ms: 0, outcome: "ok", calls: [], ...rest };
 }
 
 const TREE = [
@@ -924,14 +919,17 @@ const TREE = [
   node("run/first", { calls: [CALL], value: "done\nwell" }),
   node("run/first/gate", { value: true }),
   node("run/second", {
-    state: "failed",
-    calls: [{ ...UNANSWERED, state: "failed" }],
+    outcome: "failed",
+    calls: [{ ...UNANSWERED, outcome: "failed" }],
     error: new BudgetError("no money left"),
   }),
-  node("run/third", { state: "in flight", calls: [{ ...UNANSWERED, state: "in flight", ms: 0 }] }),
+  node("run/third", {
+    outcome: "unfinished",
+    calls: [{ ...UNANSWERED, outcome: "unfinished", ms: 0 }],
+  }),
   node("run/fourth", {
-    state: "cancelled",
-    calls: [{ ...UNANSWERED, state: "cancelled", sent: true }],
+    outcome: "cancelled",
+    calls: [{ ...UNANSWERED, outcome: "cancelled", sent: true }],
   }),
 ];
 
@@ -952,7 +950,7 @@ test("a tool's step shows the call and what came of it, right behind its name", 
     node("agent"),
     node("agent/turn[0]", { calls: [CALL] }),
     node("agent/turn[0]/tool[0]", { toolCall, value: "src/http.ts:42: retry(3)" }),
-    node("agent/turn[0]/tool[1]", { toolCall, state: "failed", error: new Error("No") }),
+    node("agent/turn[0]/tool[1]", { toolCall, outcome: "failed", error: new Error("No") }),
   ];
   expect(treeLines(nodes, { paint: BARE, columns: 60, now: 0 }).slice(2)).toEqual([
     '   ├─ ✓ tool[0]  search({"pattern": "retry"}) → src/http.ts…',
