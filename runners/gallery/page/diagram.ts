@@ -9,7 +9,7 @@
 import { tokensIn } from "../../shared/trace.ts";
 import { brief, counted, dollars, duration } from "../../shared/words.ts";
 import { h, roveFocus, setText, svg } from "./dom.ts";
-import { CELL, type Hung, type Layout, layOut, type Placed } from "./layout.ts";
+import { cellsIn, type Hung, type Layout, layOut, type Placed } from "./layout.ts";
 import { type State, stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
 import { type Item, shapeOf } from "./shape.ts";
@@ -18,7 +18,8 @@ import { ending, SIGNS, STATES, toolWords } from "./words.ts";
 export interface Diagram {
   readonly element: HTMLElement;
   readonly show: (run: Run) => void;
-  readonly update: (time: number) => void;
+  /** Shows the moment; where it plays, what begins is brought into view. */
+  readonly update: (time: number, isPlaying: boolean) => void;
   readonly select: (path: string | undefined) => void;
 }
 
@@ -27,6 +28,8 @@ interface Shown {
   readonly span: Span;
   state: State | undefined;
   readonly paint: (state: State, time: number) => void;
+  /** What is brought into view when it begins. */
+  readonly element?: HTMLElement;
 }
 
 /** Makes an empty diagram. */
@@ -34,39 +37,47 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
   const sheet = h("div", { class: "sheet" });
   const element = h("div", { class: "diagram" }, sheet);
   let run: Run | undefined;
-  let [shown, lines]: [Shown[], Shown[]] = [[], []];
+  let shown: readonly Shown[] = [];
   let buttons = new Map<string, HTMLElement>();
   let [time, room, selected]: [number, number, string | undefined] = [0, 0, undefined];
 
   const draw = () => {
     if (!run || room <= 0) return;
+    const focused =
+      document.activeElement instanceof HTMLElement ? document.activeElement : undefined;
+    const held = sheet.contains(document.activeElement) ? focused?.dataset.path : undefined;
     const layout = layOut(shapeOf(run), room);
     const drawing = drawn(run, layout);
-    ({ shown, lines, buttons } = drawing);
+    ({ shown, buttons } = drawing);
     sheet.style.width = `${layout.width}px`;
     sheet.style.height = `${layout.height}px`;
     sheet.replaceChildren(...drawing.elements);
     roveFocus(sheet, "button");
     mark();
-    update(time);
+    update(time, false);
+    if (held !== undefined) buttons.get(held)?.focus({ preventScroll: true });
   };
   const mark = () => {
-    for (const [path, button] of buttons) {
-      if (path === selected) button.setAttribute("aria-pressed", "true");
-      else button.setAttribute("aria-pressed", "false");
+    for (const [path, element] of buttons) {
+      element.toggleAttribute("data-selected", path === selected);
+      if (element.matches("button")) element.setAttribute("aria-pressed", `${path === selected}`);
     }
   };
-  const update = (at: number) => {
+  const update = (at: number, isPlaying: boolean) => {
     time = at;
-    for (const each of [...shown, ...lines]) {
+    let begun: HTMLElement | undefined;
+    for (const each of shown) {
       const state = stateAt(each.span, time);
       if (state === each.state && state !== "flight") continue;
+      if (state === "flight" && state !== each.state) begun = each.element ?? begun;
       each.paint(state, time);
       each.state = state;
     }
+    if (isPlaying && begun) bringIntoView(element, begun);
   };
   sheet.addEventListener("click", ({ target }) => {
-    const button = target instanceof Element ? target.closest<HTMLElement>("button") : undefined;
+    const button =
+      target instanceof Element ? target.closest<HTMLElement>("[data-path]") : undefined;
     if (button?.dataset.path) onSelect(button.dataset.path);
   });
   new ResizeObserver(() => {
@@ -93,10 +104,22 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
 
 const PADDING = 20;
 
+/** Scrolls the drawing, and not the page, so far that the element is seen. */
+function bringIntoView(scroller: HTMLElement, element: HTMLElement): void {
+  const [outer, inner] = [scroller.getBoundingClientRect(), element.getBoundingClientRect()];
+  const isSeen = inner.top >= outer.top && inner.bottom <= outer.bottom;
+  if (isSeen && inner.left >= outer.left && inner.right <= outer.right) return;
+  const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  scroller.scrollBy({
+    top: isSeen ? 0 : inner.top - outer.top - PADDING,
+    left: inner.left - outer.left - PADDING,
+    behavior: isStill ? "instant" : "smooth",
+  });
+}
+
 interface Drawing {
   readonly elements: readonly Element[];
-  readonly shown: Shown[];
-  readonly lines: Shown[];
+  readonly shown: readonly Shown[];
   readonly buttons: Map<string, HTMLElement>;
 }
 
@@ -114,7 +137,11 @@ function drawn(run: Run, layout: Layout): Drawing {
     const { item } = place;
     if (item.kind === "frame") add(item.step.path, ...frame(item, place));
     if (item.kind === "leaf") add(item.step.path, ...node(run, item.step, place));
-    if (item.kind === "crowd") add(undefined, ...crowd(item.base, item.steps, place));
+    if (item.kind === "crowd") {
+      const { element, cells, views } = crowd(item.base, item.steps, place);
+      add(undefined, element, ...views);
+      for (const [path, cell] of cells) buttons.set(path, cell);
+    }
     if (item.kind === "start") add(undefined, at(place, h("div", { class: "terminal" })));
     if (item.kind === "end") add(run.roots[0]?.path, ...end(run, place));
     if (item.kind !== "leaf") continue;
@@ -125,7 +152,7 @@ function drawn(run: Run, layout: Layout): Drawing {
     }
   }
   const { element, lines } = linesOf(run, layout);
-  return { elements: [element, ...elements], shown, lines, buttons };
+  return { elements: [element, ...elements], shown: [...shown, ...lines], buttons };
 }
 
 function at<E extends HTMLElement>({ x, y, width, height }: Omit<Placed, "item">, element: E): E {
@@ -261,25 +288,29 @@ function frame(
   return [at(place, element), { span: step, state: undefined, paint }];
 }
 
-/** Many at once: a cell each. */
-function crowd(base: string, steps: readonly Step[], place: Placed): [HTMLElement, ...Shown[]] {
-  const cells = h("div", { class: "cells" });
+interface Crowd {
+  readonly element: HTMLElement;
+  readonly cells: ReadonlyMap<string, HTMLElement>;
+  readonly views: readonly Shown[];
+}
+
+/** Many of a kind: a cell each. The list below the drawing has them for the keyboard. */
+function crowd(base: string, steps: readonly Step[], place: Placed): Crowd {
+  const cells = new Map<string, HTMLElement>();
+  const points = cellsIn(place, steps.length);
   const views = steps.map((step, index): Shown => {
-    const cell = h("i");
-    cell.style.left = `${(index % CELL.perRow) * CELL.pitch}px`;
-    cell.style.top = `${Math.floor(index / CELL.perRow) * CELL.pitch}px`;
-    cells.append(cell);
+    const cell = h("i", { "data-path": step.path, title: step.path });
+    cell.style.left = `${points[index]?.x ?? 0}px`;
+    cell.style.top = `${points[index]?.y ?? 0}px`;
+    cells.set(step.path, cell);
     const paint = (state: State) => {
       if (cell.dataset.state !== state) cell.dataset.state = state;
     };
     return { span: { ...step, outcome: outcomeOf(step) }, state: undefined, paint };
   });
-  const head = h(
-    "div",
-    { class: "head" },
-    h("span", { class: "name" }, `${counted(steps.length, base)}`),
-  );
-  return [at(place, h("div", { class: "crowd" }, head, cells)), ...views];
+  const head = h("p", { class: "name" }, counted(steps.length, base));
+  const element = at(place, h("div", { class: "crowd" }, head, ...cells.values()));
+  return { element, cells, views };
 }
 
 /** Where the run ends: what came of it. */
@@ -304,7 +335,8 @@ function linesOf(run: Run, { width, height, lines }: Layout): { element: Element
   const views: Shown[] = [];
   const paths = lines.map(({ from, to, path }) => {
     const element = svg("path", { d: path });
-    if (isCritical(run, from) && isCritical(run, to)) element.dataset.critical = "";
+    const [a, b] = [weightOf(run, from), weightOf(run, to)];
+    if (a + b > 0) element.dataset.critical = "";
     const arrival = beginOf(run, to);
     const paint = (state: State) => {
       element.dataset.state = state === "waiting" ? "waiting" : "ok";
@@ -317,12 +349,14 @@ function linesOf(run: Run, { width, height, lines }: Layout): { element: Element
   return { element, lines: views };
 }
 
-function isCritical({ critical, steps }: Run, item: Item): boolean {
-  if (item.kind === "start" || item.kind === "end") return true;
-  if (item.kind === "crowd") return item.steps.some((step) => critical.has(step));
-  if (item.kind === "leaf") return [item.step, ...item.hung].some((step) => critical.has(step));
-  const inside = `${item.step.path}/`;
-  return steps.some((step) => critical.has(step) && step.path.startsWith(inside));
+/** 1 for what the end waited for, 0 for what takes no time, and else so little that no sum is above 0. */
+function weightOf({ critical, steps }: Run, item: Item): number {
+  if (item.kind === "start" || item.kind === "end") return 0;
+  const own = item.kind === "crowd" ? item.steps : [item.step];
+  if (own.every(({ begin, end }) => begin === end)) return 0;
+  const isIn = ({ path }: Step) =>
+    own.some((step) => path === step.path || path.startsWith(`${step.path}/`));
+  return steps.some((step) => critical.has(step) && isIn(step)) ? 1 : -1;
 }
 
 function beginOf({ end }: Run, item: Item): number {

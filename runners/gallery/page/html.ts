@@ -29,7 +29,7 @@ export function renderPage(data: PageData, assets: Assets): string {
   };
   const classes = new Map<string, string>();
   const source = data.sources.length > 0 ? sourcePane(data, classes) : "";
-  const body = `${header(pages, name)}
+  const body = `${header(pages, data)}
 <main class="page" data-kind="${kind}">
 ${intro(data)}
 ${isLive ? livePanel(data) : ""}
@@ -124,13 +124,13 @@ const GROUPS: readonly { readonly title: string; readonly kinds: readonly PageLi
 
 function header(
   pages: readonly Pick<PageLink, "name" | "kind">[],
-  here: string | undefined,
+  here: Pick<PageLink, "name" | "kind"> | undefined,
 ): string {
   const links = (kinds: readonly PageLink["kind"][]) =>
     pages
       .filter(({ kind }) => kinds.includes(kind))
       .map(({ name }) => {
-        const current = name === here ? ' aria-current="page"' : "";
+        const current = name === here?.name ? ' aria-current="page"' : "";
         return `<li><a href="${escaped(name)}.html"${current}>${escaped(name)}</a></li>`;
       })
       .join("");
@@ -140,13 +140,14 @@ function header(
   });
   return `<header class="top">
 <a class="mark" href="index.html"><svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><path d="M2 10h5M7 10c3 0 2-6 5-6h6M7 10c3 0 2 6 5 6h3"/><circle cx="3" cy="10" r="2"/></svg>effective agents</a>
-<details class="menu"><summary>${here ? escaped(here) : "All pages"}</summary><nav aria-label="Pages">${groups.join("")}</nav></details>
+<details class="menu"><summary>${here ? escaped(titleOf(here)) : "All pages"}</summary><nav aria-label="Pages">${groups.join("")}</nav></details>
 <button type="button" class="quiet" id="theme">Theme: auto</button>
 </header>`;
 }
 
 function intro({
   name,
+  kind,
   article,
   sentence,
   useWhen,
@@ -167,10 +168,15 @@ function intro({
       }</dd></div>`,
   ].filter(Boolean);
   return `<section class="intro">
-<div class="lead"><h1>${escaped(name)}</h1>${article ? `<p class="article">${escaped(article)}</p>` : ""}<p class="sentence">${prose(sentence)}</p></div>
+<div class="lead"><h1>${escaped(titleOf({ name, kind }))}</h1>${article ? `<p class="article">${escaped(article)}</p>` : ""}<p class="sentence">${prose(sentence)}</p></div>
 ${drawing ? `<figure class="sketch" tabindex="0" aria-label="The pattern's drawing">${drawingSvg(drawing)}</figure>` : ""}
 ${facts.length > 0 ? `<dl class="facts">${facts.join("")}</dl>` : ""}
 </section>`;
+}
+
+/** A page of somebody's own has no name to speak of. */
+function titleOf({ name, kind }: Pick<PageLink, "name" | "kind">): string {
+  return kind === "own" ? "Your own run" : name;
 }
 
 function commandHtml(command: string): string {

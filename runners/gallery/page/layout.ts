@@ -52,9 +52,8 @@ const TERMINAL = { width: 16, height: 16 };
 const END = { width: 128, height: 32 };
 const FRAME = { side: 20, top: 32, bottom: 16 };
 const GAP = { column: 36, row: 8, rows: 40 };
-/** A cell of a crowd is so wide, and a row of it holds so many. */
-export const CELL = { size: 7, pitch: 8, perRow: 20 };
-const CROWD_TOP = 36;
+/** The cells of a crowd, and what is around them. */
+const CELL = { pitch: 8, left: 10, top: 32, bottom: 12 };
 /** How far a line goes out before it turns to another row. */
 const TURN = 10;
 
@@ -122,14 +121,30 @@ function sizeOf(item: Item, room: number): Sized {
     return { width: NODE.width, height, port: NODE.height / 2 };
   }
   if (item.kind === "crowd") {
-    const rows = Math.ceil(item.steps.length / CELL.perRow);
-    const height = CROWD_TOP + rows * CELL.pitch + 12;
-    return { width: NODE.width + 8, height, port: height / 2 };
+    const { length } = item.steps;
+    const perRow = cellsPerRow(length, room);
+    const height = CELL.top + Math.ceil(length / perRow) * CELL.pitch + CELL.bottom;
+    return { width: perRow * CELL.pitch + 2 * CELL.left, height, port: height / 2 };
   }
   const inside = layOut(item.stages, room - 2 * FRAME.side);
   const width = inside.width + 2 * FRAME.side;
   const height = inside.height + FRAME.top + FRAME.bottom;
   return { width, height, port: height / 2, inside };
+}
+
+/** About three times as wide as high, as far as there is room, and not narrower than other nodes. */
+function cellsPerRow(count: number, room: number): number {
+  const most = Math.floor((room - 2 * CELL.left) / CELL.pitch);
+  return Math.max(20, Math.min(most, Math.ceil(Math.sqrt(3 * count))));
+}
+
+/** Where the cells of a crowd stand in its box. */
+export function cellsIn({ width }: Pick<Box, "width">, count: number): readonly Point[] {
+  const perRow = (width - 2 * CELL.left) / CELL.pitch;
+  return Array.from({ length: count }, (_, index) => ({
+    x: CELL.left + (index % perRow) * CELL.pitch,
+    y: CELL.top + Math.floor(index / perRow) * CELL.pitch,
+  }));
 }
 
 /** Lays stages out in one row. */

@@ -5,7 +5,7 @@
  *
  *     leaf   a step that calls the model, with the tools and gates that belong to it hung under it
  *     frame  a step with such steps inside it
- *     crowd  many of one kind at once, drawn as one
+ *     crowd  many of one kind, drawn as one
  *
  * A plan says itself which of its tasks wait for which; otherwise what had ended before a step began
  * is what it may have waited for.
@@ -37,8 +37,10 @@ export type Item =
     }
   | { readonly kind: "crowd"; readonly base: string; readonly steps: readonly Step[] };
 
-/** More of one kind at once than this are a crowd. */
+/** More of one kind than this are a crowd. */
 const CROWD = 12;
+/** So is a loop, if it went round more often than this. */
+const LONG_LOOP = 60;
 /** So many steps are hung under another; the list below the drawing has all of them. */
 const HUNG = 6;
 
@@ -65,19 +67,46 @@ function insideOf(step: Step): readonly Stage[] {
   return [...own, ...stagesOf(step.children)];
 }
 
+/** What is drawn as one item, and when. */
+interface Unit {
+  readonly item: Item;
+  readonly begin: number;
+  readonly end: number;
+  /** The step, or of a crowd the first one. */
+  readonly step: Step;
+}
+
 function stagesOf(siblings: readonly Step[]): readonly Stage[] {
-  const inOrder = siblings.toSorted((a, b) => a.begin - b.begin || a.index - b.index);
-  const groups: Step[][] = [];
+  const groups: Unit[][] = [];
   let end = Number.NEGATIVE_INFINITY;
-  for (const step of inOrder) {
+  for (const unit of unitsOf(siblings)) {
     const group = groups.at(-1);
     const last = group?.at(-1);
-    if (group && last && (step.begin < end - SAME_TIME || startTogether(last, step))) {
-      group.push(step);
-    } else groups.push([step]);
-    end = Math.max(end, step.end);
+    const isBeside = unit.begin < end - SAME_TIME || (last && startTogether(last.step, unit.step));
+    if (group && isBeside) group.push(unit);
+    else groups.push([unit]);
+    end = Math.max(end, unit.end);
   }
-  return groups.map((steps) => stageOf(steps, siblings));
+  const needs = needsOf(siblings);
+  return groups.map((units) => stageOf(units, needs));
+}
+
+/** In the order in which they began. */
+function unitsOf(siblings: readonly Step[]): readonly Unit[] {
+  const families = new Map<string, Step[]>();
+  for (const step of siblings) {
+    families.set(step.base, [...(families.get(step.base) ?? []), step]);
+  }
+  const units = [...families].flatMap(([base, steps]): Unit[] => {
+    const [step] = steps;
+    if (!step || steps.length <= (isLoop(step) ? LONG_LOOP : CROWD)) {
+      return steps.map((step) => ({ item: itemOf(step), step, begin: step.begin, end: step.end }));
+    }
+    const begin = steps.reduce((first, { begin }) => Math.min(first, begin), step.begin);
+    const end = steps.reduce((last, { end }) => Math.max(last, end), step.end);
+    return [{ item: { kind: "crowd", base, steps }, step, begin, end }];
+  });
+  return units.sort((a, b) => a.begin - b.begin || a.step.index - b.step.index);
 }
 
 /** Steps that took no time overlap with nothing, but an index says that they were started at once. */
@@ -86,24 +115,16 @@ function startTogether(a: Step, b: Step): boolean {
   return isFamily && b.begin - a.begin < SAME_TIME;
 }
 
-function stageOf(steps: readonly Step[], siblings: readonly Step[]): Stage {
-  const items = new Map<Step, Item>();
-  const needs = needsOf(siblings);
-  for (const base of new Set(steps.map(({ base }) => base))) {
-    const family = steps.filter((step) => step.base === base);
-    const crowd: Item | undefined =
-      family.length > CROWD ? { kind: "crowd", base, steps: family } : undefined;
-    for (const step of family) items.set(step, crowd ?? itemOf(step));
-  }
+function stageOf(units: readonly Unit[], needs: Needs | undefined): Stage {
   const edges: (readonly [Item, Item])[] = [];
-  const isCrowded = new Set(items.values()).size < items.size;
-  for (const step of isCrowded ? [] : steps) {
-    for (const before of needs?.get(step) ?? endedJustBefore(step, steps)) {
-      const [from, to] = [items.get(before), items.get(step)];
-      if (from && to) edges.push([from, to]);
-    }
+  for (const unit of units) {
+    const waitedFor = needs?.get(unit.step);
+    const before = waitedFor
+      ? units.filter(({ step }) => waitedFor.includes(step))
+      : endedJustBefore(unit, units);
+    for (const { item } of before) edges.push([item, unit.item]);
   }
-  return { items: [...new Set(items.values())], edges };
+  return { items: units.map(({ item }) => item), edges };
 }
 
 function itemOf(step: Step): Item {
@@ -129,14 +150,17 @@ function descendants({ children }: Step): readonly Step[] {
 }
 
 /** Those that ended before it began, but for those that another one of them waited for. */
-function endedJustBefore(step: Step, steps: readonly Step[]): readonly Step[] {
-  const ended = steps.filter((other) => other !== step && other.end <= step.begin + SAME_TIME);
+function endedJustBefore(unit: Unit, units: readonly Unit[]): readonly Unit[] {
+  const ended = units.filter((other) => other !== unit && other.end <= unit.begin + SAME_TIME);
   const latest = ended.reduce((most, { begin }) => Math.max(most, begin), Number.NEGATIVE_INFINITY);
-  return ended.filter(({ end, index }) => index !== step.index && end > latest + SAME_TIME);
+  return ended.filter(({ end }) => end > latest + SAME_TIME);
 }
 
+/** Which steps waited for which. */
+type Needs = ReadonlyMap<Step, readonly Step[]>;
+
 /** Which tasks a plan has made wait for which, where one of the siblings ended with such a plan. */
-function needsOf(siblings: readonly Step[]): ReadonlyMap<Step, readonly Step[]> | undefined {
+function needsOf(siblings: readonly Step[]): Needs | undefined {
   for (const { trace, base } of siblings) {
     const tasks = tasksIn(trace.value);
     if (!tasks) continue;

@@ -68,7 +68,7 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
       diagram.show(run);
       waterfall.show(run);
     }
-    diagram.update(time);
+    diagram.update(time, player.isPlaying());
     waterfall.update(time);
     transport.update(run, time, player.isPlaying());
     if (change === "play" || !player.isPlaying()) setText(status, told(player));

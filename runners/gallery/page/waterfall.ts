@@ -50,6 +50,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   const element = h("div", { class: "waterfall" }, head, scroller);
   const rows = new Map<number, Row>();
   let run: Run | undefined;
+  let byBegin: readonly Step[] = [];
   let [time, selected, focusable]: [number, number, number] = [0, -1, 0];
 
   /** Makes the rows that are seen, and drops those that aren't. */
@@ -98,6 +99,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     veil.style.transform = `translateX(${100 * share}%)`;
     for (const row of rows.values()) paint(row);
   };
+  /** Brings what began last into view. */
+  const follow = () => {
+    const begun = byBegin.findLast(({ begin }) => begin <= time);
+    if (begun) reveal(begun.index);
+  };
   const focusRow = (index: number) => {
     focusable = index;
     reveal(index);
@@ -141,6 +147,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     element,
     show: (next) => {
       run = next;
+      byBegin = run.steps.toSorted((a, b) => a.begin - b.begin || a.index - b.index);
       for (const { element } of rows.values()) element.remove();
       rows.clear();
       list.style.height = `${run.steps.length * ROW}px`;
@@ -157,7 +164,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       settle();
       update(time);
     },
-    update,
+    update: (at) => {
+      const isMoved = at !== time;
+      update(at);
+      if (isMoved) follow();
+    },
     select: (path) => {
       selected = path === undefined ? -1 : (run?.byPath.get(path)?.index ?? -1);
       if (selected >= 0) {
