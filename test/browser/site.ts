@@ -10,8 +10,8 @@ import { renderIndex, renderPage } from "../../runners/gallery/page/html.ts";
 import type { PageData } from "../../runners/gallery/page-data.ts";
 import { FAN_OUT, longTrace, traceOf } from "../shared/traces.ts";
 
-/** Ends without the end of a line, and has signs that HTML knows. */
-const CODE = `export async function plan(task: string) {
+/** Has signs that HTML knows. */
+export const CODE = `export async function plan(task: string) {
   if (1 < 2 && task) return step("worker", () => \`<b>\${task}</b>\`);
   return step("combine", () => "&lt;");
 }

@@ -59,11 +59,11 @@ export function callAt(begin: number, ms: number, outcome: TraceCall["outcome"] 
 
 /** Two calls at once, of which the slower one decides, a third that is cancelled, and one after them. */
 export const FAN_OUT = traceOf({
-  plan: { at: [0, 1000] },
+  plan: { at: [0, 1000], value: { status: "completed" } },
   "plan/worker[0]": { at: [0, 400], value: "one" },
   "plan/worker[1]": { at: [0, 600], value: "two" },
   "plan/worker[2]": { at: [0, 600], outcome: "cancelled" },
-  "plan/combine": { at: [600, 1000], value: { status: "completed" } },
+  "plan/combine": { at: [600, 1000], value: "all" },
 });
 
 /** As many calls as a page must bear, in waves of eight, nested. */

@@ -8,8 +8,9 @@
 
 import { tokensIn } from "../../shared/trace.ts";
 import { brief, counted, dollars, duration } from "../../shared/words.ts";
+import { createCrowd } from "./crowd.ts";
 import { h, roveFocus, setText, svg } from "./dom.ts";
-import { cellsIn, type Hung, type Layout, layOut, type Placed } from "./layout.ts";
+import { type Hung, type Layout, layOut, type Placed } from "./layout.ts";
 import { type State, stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
 import { type Item, shapeOf } from "./shape.ts";
@@ -39,7 +40,8 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
   const element = h("div", { class: "diagram" }, sheet);
   let run: Run | undefined;
   let shown: readonly Shown[] = [];
-  let buttons = new Map<string, HTMLElement>();
+  let buttons: ReadonlyMap<string, HTMLElement> = new Map();
+  let select: Drawing["select"] = () => {};
   let [time, room, selected]: [number, number, string | undefined] = [0, 0, undefined];
 
   const draw = () => {
@@ -48,8 +50,8 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
       document.activeElement instanceof HTMLElement ? document.activeElement : undefined;
     const held = sheet.contains(document.activeElement) ? focused?.dataset.path : undefined;
     const layout = layOut(shapeOf(run), room);
-    const drawing = drawn(run, layout);
-    ({ shown, buttons } = drawing);
+    const drawing = drawn(run, layout, onSelect);
+    ({ shown, buttons, select } = drawing);
     sheet.style.width = `${layout.width}px`;
     sheet.style.height = `${layout.height}px`;
     sheet.replaceChildren(...drawing.elements);
@@ -61,8 +63,9 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
   const mark = () => {
     for (const [path, element] of buttons) {
       element.toggleAttribute("data-selected", path === selected);
-      if (element.matches("button")) element.setAttribute("aria-pressed", `${path === selected}`);
+      element.setAttribute("aria-pressed", `${path === selected}`);
     }
+    select(selected);
   };
   const update = (at: number, isPlaying: boolean) => {
     time = at;
@@ -81,6 +84,9 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
       target instanceof Element ? target.closest<HTMLElement>("[data-path]") : undefined;
     if (button?.dataset.path) onSelect(button.dataset.path);
   });
+  // A canvas keeps the colours that it was drawn with.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  document.addEventListener("theme", draw);
   new ResizeObserver(() => {
     const wide = element.clientWidth - 2 * PADDING;
     if (wide === room) return;
@@ -121,10 +127,13 @@ function bringIntoView(scroller: HTMLElement, element: HTMLElement): void {
 interface Drawing {
   readonly elements: readonly Element[];
   readonly shown: readonly Shown[];
-  readonly buttons: Map<string, HTMLElement>;
+  readonly buttons: ReadonlyMap<string, HTMLElement>;
+  /** Frames the step's cell, where it is one of a crowd. */
+  readonly select: (path: string | undefined) => void;
 }
 
-function drawn(run: Run, layout: Layout): Drawing {
+function drawn(run: Run, layout: Layout, onSelect: (path: string) => void): Drawing {
+  const crowds: Drawing["select"][] = [];
   const buttons = new Map<string, HTMLElement>();
   const shown: Shown[] = [];
   const elements: Element[] = [];
@@ -139,12 +148,12 @@ function drawn(run: Run, layout: Layout): Drawing {
     if (item.kind === "frame") add(item.step.path, ...frame(item, place));
     if (item.kind === "leaf") add(item.step.path, ...node(run, item.step, place));
     if (item.kind === "crowd") {
-      const { element, cells, views } = crowd(item.base, item.steps, place);
+      const { element, views, select } = crowd(item, place, onSelect);
       add(undefined, element, ...views);
-      for (const [path, cell] of cells) buttons.set(path, cell);
+      crowds.push(select);
     }
     if (item.kind === "start") add(undefined, at(place, h("div", { class: "terminal" })));
-    if (item.kind === "end") add(run.roots[0]?.path, ...end(run, place));
+    if (item.kind === "end") add(run.last?.path, ...end(run, place));
     if (item.kind !== "leaf") continue;
     for (const hung of layout.hung) {
       if (item.hung.includes(hung.step)) add(hung.step.path, ...hungNode(hung));
@@ -153,7 +162,10 @@ function drawn(run: Run, layout: Layout): Drawing {
     }
   }
   const { element, lines } = linesOf(run, layout);
-  return { elements: [element, ...elements], shown: [...shown, ...lines], buttons };
+  const select = (path: string | undefined) => {
+    for (const selectIn of crowds) selectIn(path);
+  };
+  return { elements: [element, ...elements], shown: [...shown, ...lines], buttons, select };
 }
 
 function at<E extends HTMLElement>({ x, y, width, height }: Omit<Placed, "item">, element: E): E {
@@ -286,34 +298,36 @@ function frame(
   return [at(place, element), { span: step, state: undefined, paint }];
 }
 
-interface Crowd {
-  readonly element: HTMLElement;
-  readonly cells: ReadonlyMap<string, HTMLElement>;
-  readonly views: readonly Shown[];
-}
-
-/** Many of a kind: a cell each. The list below the drawing has them for the keyboard. */
-function crowd(base: string, steps: readonly Step[], place: Placed): Crowd {
-  const cells = new Map<string, HTMLElement>();
-  const points = cellsIn(place, steps.length);
+/** Steps that are drawn as a crowd. */
+function crowd(
+  { base, steps }: Extract<Item, { kind: "crowd" }>,
+  place: Placed,
+  onSelect: (path: string) => void,
+): { element: HTMLElement; views: readonly Shown[]; select: Drawing["select"] } {
+  const { element, paint, select } = createCrowd(
+    counted(steps.length, base),
+    steps.length,
+    place,
+    (index) => steps[index] && onSelect(steps[index].path),
+  );
   const views = steps.map((step, index): Shown => {
-    const cell = h("i", { "data-path": step.path, title: step.path });
-    cell.style.left = `${points[index]?.x ?? 0}px`;
-    cell.style.top = `${points[index]?.y ?? 0}px`;
-    cells.set(step.path, cell);
-    const paint = (state: State) => {
-      if (cell.dataset.state !== state) cell.dataset.state = state;
+    const span = { ...step, outcome: outcomeOf(step) };
+    let shown: State | undefined;
+    const paintCell = (state: State) => {
+      if (state !== shown) paint(index, state);
+      shown = state;
     };
-    return { span: { ...step, outcome: outcomeOf(step) }, state: undefined, paint };
+    return { span, state: undefined, paint: paintCell };
   });
-  const head = h("p", { class: "name" }, counted(steps.length, base));
-  const element = at(place, h("div", { class: "crowd" }, head, ...cells.values()));
-  return { element, cells, views };
+  return {
+    element: at(place, element),
+    views,
+    select: (path) => select(steps.findIndex((step) => step.path === path)),
+  };
 }
 
 /** Where the run ends: what came of it. */
-function end({ roots, end: last }: Run, place: Placed): [HTMLElement, Shown] {
-  const [root] = roots;
+function end({ last: root, end }: Run, place: Placed): [HTMLElement, Shown] {
   const outcome = root?.outcome ?? "ok";
   const text = outcome === "ok" ? ending(root?.trace.value) : STATES[outcome];
   const name = h("span", { class: "name" });
@@ -326,7 +340,7 @@ function end({ roots, end: last }: Run, place: Placed): [HTMLElement, Shown] {
     element.dataset.state = state;
     setText(name, state === "flight" ? "running" : text);
   };
-  const span = { begin: 0, end: last, outcome };
+  const span = { begin: 0, end, outcome };
   return [at(place, element), { span, state: undefined, paint }];
 }
 

@@ -53,7 +53,7 @@ const END = { width: 128, height: 32 };
 const FRAME = { side: 20, top: 32, bottom: 16 };
 const GAP = { column: 36, row: 8, rows: 40 };
 /** The cells of a crowd, and what is around them. */
-const CELL = { pitch: 8, left: 10, top: 32, bottom: 12 };
+export const CELL = { pitch: 8, left: 10, top: 32, bottom: 12 };
 /** How far a line goes out before it turns to another row. */
 const TURN = 10;
 

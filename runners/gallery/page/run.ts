@@ -45,6 +45,8 @@ export interface Run {
   /** Each before the steps inside it. */
   readonly steps: readonly Step[];
   readonly roots: readonly Step[];
+  /** The outermost step that came last: how it ended is how the run ended. */
+  readonly last: Step | undefined;
   readonly byPath: ReadonlyMap<string, Step>;
   readonly calls: readonly Call[];
   readonly end: number;
@@ -84,7 +86,8 @@ export function runOf(trace: TraceFile): Run {
   const end = steps.reduce((latest, { end }) => Math.max(latest, end), 0);
   const isEstimated = calls.some(({ trace }) => trace.estimated);
   const critical = criticalPath(steps);
-  return { trace, steps, roots, byPath, calls, end, isInBeats, isEstimated, critical };
+  const last = roots.at(-1);
+  return { trace, steps, roots, last, byPath, calls, end, isInBeats, isEstimated, critical };
 }
 
 /** A step while it's made. */

@@ -49,7 +49,7 @@ export function startSource({ sources }: Pick<ClientData, "sources">): SourcePan
       if (!panel || !line) return;
       line.classList.add("marked");
       // The pane scrolls, never the page.
-      panel.scrollTop = line.offsetTop - panel.clientHeight / 3;
+      panel.scrollTop = line.offsetTop - 3 * line.clientHeight;
     },
   };
 }

@@ -20,6 +20,7 @@ export function startTheme(): void {
     if (next === "auto") delete root.dataset.theme;
     else root.dataset.theme = next;
     show();
+    document.dispatchEvent(new Event("theme"));
     try {
       if (next === "auto") localStorage.removeItem("theme");
       else localStorage.setItem("theme", next);

@@ -2,6 +2,7 @@
  * Play, step, speed, a slider over time, and the sums so far.
  */
 
+import { tokensIn } from "../../shared/trace.ts";
 import { counted, dollars, duration } from "../../shared/words.ts";
 import { h, setText } from "./dom.ts";
 import { totalsAt } from "./moment.ts";
@@ -86,11 +87,11 @@ export function createTransport(player: () => Player): Transport {
       }
       slider.value = String(run.end > 0 ? Math.round((time / run.end) * WHOLE) : WHOLE);
       slider.style.setProperty("--done", String(run.end > 0 ? time / run.end : 1));
-      const [at, end] = run.isInBeats
-        ? [`${Math.round((100 * time) / (run.end || 1))} %`, "100 %"]
-        : [duration(time, run.isEstimated), duration(run.end, run.isEstimated)];
-      setText(clock, `${at} of ${end}`);
-      slider.setAttribute("aria-valuetext", `${at} of ${end}`);
+      const at = run.isInBeats
+        ? `${Math.round((100 * time) / (run.end || 1))} % of the run`
+        : `${duration(time, run.isEstimated)} of ${duration(run.end, run.isEstimated)}`;
+      setText(clock, at);
+      slider.setAttribute("aria-valuetext", at);
       const { inFlight, unpriced } = totalsAt(run, time);
       for (const [name, text] of sumsAt(run, time)) {
         const cell = cells.get(name);
@@ -109,14 +110,17 @@ function sumsAt(run: Run, time: number): ReadonlyMap<string, string> {
   const { inFlight, answered, failed, cancelled, ...totals } = totalsAt(run, time);
   const others = [failed && `${failed} failed`, cancelled && `${cancelled} cancelled`];
   const about = run.isEstimated ? "~" : "";
+  // A scripted model may count no tokens, and then 0 would be wrong.
+  const isCounted = run.calls.some(({ trace }) => tokensIn(trace.usage) > 0);
+  const numeral = (count: number) => count.toLocaleString("en");
   return new Map([
     ["in flight", String(inFlight)],
     ["calls", [answered, ...others.filter(Boolean)].join(" + ")],
+    ["tokens", isCounted ? `${numeral(totals.tokensIn)} → ${numeral(totals.tokensOut)}` : "–"],
     [
-      "tokens",
-      `${totals.tokensIn.toLocaleString("en")} → ${totals.tokensOut.toLocaleString("en")}`,
+      "cost",
+      isCounted ? `${about}${dollars(totals.usd)}${totals.unpriced > 0 ? " + ?" : ""}` : "–",
     ],
-    ["cost", `${about}${dollars(totals.usd)}${totals.unpriced > 0 ? " + ?" : ""}`],
   ]);
 }
 

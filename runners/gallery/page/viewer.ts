@@ -58,6 +58,11 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
     status,
   );
 
+  let telling: ReturnType<typeof setTimeout> | undefined;
+  const tell = () => {
+    clearTimeout(telling);
+    telling = setTimeout(() => setText(status, told(player)), AT_REST_MS);
+  };
   const onChange = (change: Change) => {
     const [run, time] = [player.run(), player.time()];
     if (change === "run") {
@@ -69,9 +74,9 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
       waterfall.show(run);
     }
     diagram.update(time, player.isPlaying());
-    waterfall.update(time, change === "time");
     transport.update(run, time, player.isPlaying());
-    if (change === "play" || !player.isPlaying()) setText(status, told(player));
+    if (change !== "time" || !player.isPlaying()) tell();
+    waterfall.update(time, change === "time");
   };
   const player = createPlayer(runOf(first), onChange);
   onChange("run");
@@ -92,6 +97,9 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
   };
 }
 
+/** What somebody hears is told when the time has rested for so long, and not at each step of a slider. */
+const AT_REST_MS = 200;
+
 const ORIGINS: Readonly<Record<string, string>> = {
   api: "Recorded from the API.",
   transcribed:
@@ -105,7 +113,7 @@ function told(player: Player): string {
   const [run, time] = [player.run(), player.time()];
   if (player.isPlaying()) return "Playing";
   const { inFlight, answered, failed, cancelled } = totalsAt(run, time);
-  const root = run.roots[0];
+  const { last: root } = run;
   if (time >= run.end && root) {
     const came = root.outcome === "ok" ? ending(root.trace.value) : STATES[root.outcome];
     return `The run has ended: ${came}. ${counted(answered, "call")}`;

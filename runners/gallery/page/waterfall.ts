@@ -54,13 +54,15 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   const rows = new Map<number, Row>();
   let run: Run | undefined;
   let byBegin: readonly Step[] = [];
-  let [time, selected, focusable]: [number, number, number] = [0, -1, 0];
+  let [time, selected, focusable] = [0, -1, 0];
+  // As they were when last heard of: to ask for them has the browser lay out the page.
+  let [scrolled, height] = [0, 0];
 
   /** Makes the rows that are seen, and drops those that aren't. */
   const settle = () => {
     if (!run) return;
-    const first = Math.max(0, Math.floor(scroller.scrollTop / ROW) - SPARE);
-    const count = Math.ceil(scroller.clientHeight / ROW) + 2 * SPARE;
+    const first = Math.max(0, Math.floor(scrolled / ROW) - SPARE);
+    const count = Math.ceil(height / ROW) + 2 * SPARE;
     const last = Math.min(run.steps.length, first + count) - 1;
     for (const [index, row] of rows) {
       const isKept = (index >= first && index <= last) || row.element === document.activeElement;
@@ -112,20 +114,27 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     focusable = index;
     reveal(index);
     settle();
+    scroller.scrollTop = scrolled;
     rows.get(index)?.element.focus({ preventScroll: true });
   };
   const reveal = (index: number) => {
     const [top, bottom] = [index * ROW, (index + 1) * ROW];
-    const { scrollTop, clientHeight } = scroller;
-    if (top < scrollTop) scroller.scrollTop = top;
-    else if (bottom > scrollTop + clientHeight) scroller.scrollTop = bottom - clientHeight;
+    if (top >= scrolled && bottom <= scrolled + height) return;
+    scrolled = top < scrolled ? top : bottom - height;
+    settle();
   };
   const indexOf = (target: EventTarget | null) => {
     const row = target instanceof Element ? target.closest<HTMLElement>(".row") : undefined;
     return row ? Number(row.dataset.index) : -1;
   };
 
-  scroller.addEventListener("scroll", settle, { passive: true });
+  const onScroll = () => {
+    const { scrollTop } = scroller;
+    if (scrollTop === scrolled) return;
+    scrolled = scrollTop;
+    settle();
+  };
+  scroller.addEventListener("scroll", onScroll, { passive: true });
   scroller.addEventListener("click", ({ target }) => {
     const step = run?.steps[indexOf(target)];
     if (step) onSelect(step.path);
@@ -143,6 +152,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     focusRow(Math.min(run.steps.length - 1, Math.max(0, from + move)));
   });
   new ResizeObserver(() => {
+    height = scroller.clientHeight;
     element.style.setProperty("--gutter", `${scroller.offsetWidth - scroller.clientWidth}px`);
     settle();
   }).observe(scroller);
@@ -155,6 +165,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       for (const { element } of rows.values()) element.remove();
       rows.clear();
       list.style.height = `${run.steps.length * ROW}px`;
+      ({ scrollTop: scrolled, clientHeight: height } = scroller);
       const ticks = run.isInBeats ? [] : axisTicks(run.end);
       const place = (mark: HTMLElement, tick: number) => {
         mark.style.left = `${(100 * tick) / (run?.end ?? 1)}%`;
@@ -169,8 +180,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       update(time);
     },
     update: (at, isFollowing) => {
-      update(at);
+      time = at;
       if (isFollowing) follow();
+      update(at);
+      // Last of all, since it has the browser lay out what has changed.
+      scroller.scrollTop = scrolled;
     },
     select: (path) => {
       selected = path === undefined ? -1 : (run?.byPath.get(path)?.index ?? -1);
@@ -180,6 +194,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       }
       settle();
       mark();
+      scroller.scrollTop = scrolled;
     },
   };
 }
