@@ -9,6 +9,7 @@ import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { BudgetError } from "../patterns/errors.ts";
 import { collectTrace, type TraceCall, type TraceStep } from "../patterns/trace-file.ts";
+import { readTrace } from "../runners/gallery/read-trace.ts";
 import { job as section } from "../runners/section.ts";
 import {
   brief,
@@ -360,6 +361,9 @@ test.for<[argv: string[], says: string]>([
   [["replay", "--recording", "x.jsonl"], "--recording goes with one pattern"],
   [["live", "route", "--recording", "x.jsonl"], "--recording goes with one pattern, in npm start"],
   [["replay", "--transcribed"], "--transcribed goes with record only"],
+  [["replay", "--trace", "run.json"], "--trace goes with one pattern: name it"],
+  [["replay", "vote", "--trace", "package.json"], "--trace: "],
+  [["replay", "vote", "--trace", "nowhere/run.json"], "--trace: there is no folder "],
   [["replay", "--colour"], "Unknown option '--colour'; see npm start -- --help"],
   [["replay", "route", "--suspend", "x.json"], "--suspend goes with refund, the job that asks"],
   [["replay", "--resume", "x.json", "--answer", "yes"], "--resume goes with refund, the job"],
@@ -648,6 +652,41 @@ test("a replay of a recording from the API says so, with measured times", async 
     /\nreplayed, recorded from the API on \d{4}-\d\d-\d\d; nothing is spent\n/,
   );
   expect(stdout).not.toContain("~");
+});
+
+// The trace of a run
+
+test("--trace writes a replay as the run that was recorded", async () => {
+  const file = join(await folder(), "run.json");
+  const { code, stderr } = await run(["replay", "vote", "--trace", file]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const trace = readTrace(await readFile(file, "utf8"));
+  expect(trace).toMatchObject({ name: "vote", origin: "transcribed", result: { winner: "yes" } });
+  expect(trace.startedAt).toMatch(/^2026-12-01T/);
+  expect(trace.title).toContain("SQL injection");
+  // The same file may be written again, and by another run.
+  await run(["replay", "route", "--trace", file]);
+  expect(readTrace(await readFile(file, "utf8"))).toMatchObject({ name: "route" });
+});
+
+test("--trace keeps a live run that failed, as far as it came", async () => {
+  const file = join(await folder(), "run.json");
+  await serve(LABEL, fails(400));
+  const { code } = await run(["live", "route", "--trace", file]);
+  expect(code).toBe(1);
+  const trace = readTrace(await readFile(file, "utf8"));
+  expect(trace).toMatchObject({ name: "route", origin: "live" });
+  expect(trace.steps.map(({ path, outcome }) => [path, outcome])).toEqual([
+    ["route", "failed"],
+    ["route/classify", "ok"],
+    ["route/bug", "failed"],
+  ]);
+});
+
+test("--trace writes nothing for a run that never began", async () => {
+  const file = join(await folder(), "run.json");
+  const { code } = await run(["live", "route", "--trace", file]);
+  expect([code, existsSync(file)]).toEqual([1, false]);
 });
 
 // What the recordings hold

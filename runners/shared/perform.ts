@@ -3,13 +3,16 @@
  */
 import { fileURLToPath } from "node:url";
 import { createBudget } from "../../patterns/layers/budget.ts";
+import type { TapeHeader } from "../../patterns/recording.ts";
 import { observe } from "../../patterns/step.ts";
+import type { RunFacts } from "../../patterns/trace-file.ts";
 import { askingFor } from "./asking.ts";
 import { explain } from "./explain.ts";
 import { interruptible } from "./interrupt.ts";
 import type { Job } from "./job.ts";
 import { type Mode, openSource } from "./source.ts";
 import type { Suspension } from "./suspension.ts";
+import type { WriteTrace } from "./trace-output.ts";
 import { openView, type Place } from "./view.ts";
 
 export interface Settings {
@@ -26,6 +29,8 @@ export interface Settings {
   readonly origin: "api" | "transcribed";
   /** Where a run is kept that waits for an answer. Default: it doesn't wait, but asks. */
   readonly suspension?: Suspension | undefined;
+  /** Writes the run's trace, if it's to be kept. */
+  readonly writeTrace?: WriteTrace | undefined;
 }
 
 /** Loads the module of a runner. */
@@ -58,6 +63,8 @@ async function performOne(
   const { mode, input = job.input, json, suspension } = settings;
   const { recording: file = recordingOf(name) } = settings;
   const view = openView({ name, title: job.title, mode, json }, place);
+  let facts: RunFacts = { origin: "live", title: job.title };
+  let code = 0;
   try {
     const budget =
       settings.budget === undefined ? undefined : createBudget({ usd: settings.budget });
@@ -67,16 +74,25 @@ async function performOne(
     const { llmCall: llm, llmMessage } = door;
     const asking = askingFor(settings, place, view);
     const context = { llm, llmMessage, model, recorded, asking, suspension, signal };
+    if (header) facts = { ...facts, ...recordedFacts(header, mode) };
     view.start(header);
     const { result, words } = await observe(view.onEvent, () => job.run(input, context));
+    facts = { ...facts, result };
     // A part of a run asks for a part of the recording.
     view.end({ result, words, budget, unused: suspension ? [] : source.unused() });
     await source.keep();
-    return 0;
   } catch (error) {
     view.fail(signal.aborted ? "Stopped" : explain(error, mode === "live" ? name : undefined));
-    return 1;
+    code = 1;
   }
+  // Of a run that failed too, as far as it came.
+  if (view.trace.steps().length > 0) await settings.writeTrace?.(view.trace, facts);
+  return code;
+}
+
+/** A replay's trace is that of the run that was recorded. */
+function recordedFacts({ origin, date }: TapeHeader, mode: Mode): RunFacts {
+  return { origin, ...(mode === "replay" && { startedAt: date }) };
 }
 
 function recordingOf(name: string): string {

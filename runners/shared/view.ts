@@ -6,12 +6,14 @@ import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import type { TapeHeader } from "../../patterns/recording.ts";
 import type { RunEvent } from "../../patterns/step.ts";
-import { collectTrace } from "../../patterns/trace-file.ts";
+import { collectTrace, type Trace } from "../../patterns/trace-file.ts";
 import { dollars, harmless, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
 import type { Mode } from "./source.ts";
 import { callsIn, totalsOf } from "./trace.ts";
 
 export interface View {
+  /** What it has seen of the run. */
+  readonly trace: Trace;
   readonly start: (recorded: TapeHeader | undefined) => void;
   readonly onEvent: (event: RunEvent) => void;
   /** Keeps out of the way while something else has the terminal. */
@@ -88,6 +90,7 @@ function liveView(subject: Subject, { output, env }: Place): View {
   };
   const totals = () => paint("bold", wrap(totalsLine(totalsOf(callsIn(trace.steps()))), columns()));
   return {
+    trace,
     start: (recorded) => {
       const title = wrap(`${subject.name}  ${subject.title}`, columns());
       const bold = paint("bold", subject.name) + title.slice(subject.name.length);
@@ -127,6 +130,7 @@ function plainView(subject: Subject, output: Output): View {
   const trace = collectTrace();
   const write = (text: string) => output.stdout.write(text);
   return {
+    trace,
     start: (recorded) => write(`${subject.name}  ${subject.title}\n${origin(subject, recorded)}\n`),
     onEvent: (event) => {
       trace.onEvent(event);
@@ -160,6 +164,7 @@ function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
     stdout.write(`${JSON.stringify({ pattern: name, mode, ...told }, replacer)}\n`);
   };
   return {
+    trace,
     start: () => {},
     onEvent: trace.onEvent,
     aside: (work) => work(),
