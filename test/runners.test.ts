@@ -30,6 +30,8 @@ const AGENTS = ["agent", "subagent", "refund"];
 /** Those whose recorded calls are single prompts. */
 const WORKFLOWS = ["chain", "route", "section", "vote", "orchestrate", "refine"];
 const NAMES = [...WORKFLOWS, ...AGENTS];
+/** The one that has no recording. */
+const SCRIPTED = "context";
 const RECORDINGS = join(ROOT, "runners/recordings");
 /** Starting Node and tsx takes a second, and more on a busy machine. */
 const CHILD = { timeout: 60_000 };
@@ -106,6 +108,7 @@ test("replays all of them in one go", async () => {
   expect([code, stderr]).toEqual([0, ""]);
   const titles = stdout.match(/^\w+(?= {2}.*\nreplayed)/gm);
   expect(titles).toEqual(NAMES);
+  expect(stdout).toMatch(new RegExp(`^${SCRIPTED}  .*\nscripted: `, "m"));
 });
 
 test("chain: the gate refuses a text, and the next prompt says why", async () => {
@@ -437,10 +440,11 @@ test("prints a line of JSON for each pattern, with result and calls", async () =
   const { code, stdout, stderr } = await run(["replay", "--json"]);
   expect([code, stderr]).toEqual([0, ""]);
   const lines = jsonLines(stdout);
-  expect(lines.map(({ pattern }) => pattern)).toEqual(NAMES);
-  for (const { result, calls, totals } of lines) {
+  expect(lines.map(({ pattern }) => pattern)).toEqual([...NAMES, SCRIPTED]);
+  for (const { pattern, result, calls, totals } of lines) {
     expect(result).toBeTypeOf("object");
     expect(totals.answered + totals.cancelled).toBe(calls.length);
+    if (pattern === SCRIPTED) continue;
     expect(calls[0]).toMatchObject({
       usage: { input_tokens: expect.any(Number) },
       estimated: true,
@@ -904,6 +908,7 @@ const { usage: _, usd: __, ...UNANSWERED } = CALL;
 
 const TOTALS: Totals = {
   answered: 4,
+  metered: 4,
   failed: 0,
   cancelled: 0,
   tokensIn: 1_512,
@@ -917,6 +922,7 @@ const TOTALS: Totals = {
 
 test.for<[Partial<Totals>, string]>([
   [{}, "4 calls, 1,512 tokens in, 664 out, $0.0097, 13.1 s"],
+  [{ metered: 0 }, "4 calls; their tokens, cost and time need a recording from the API"],
   [{ answered: 1 }, "1 call, 1,512 tokens in, 664 out, $0.0097, 13.1 s"],
   [{ failed: 1, cancelled: 2 }, "4 calls (and 1 failed, 2 cancelled), 1,512 tokens in, 664 out, "],
   [{ unpriced: 2 }, "$0.0097 and 2 of unknown cost, 13.1 s"],

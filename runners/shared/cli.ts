@@ -30,6 +30,7 @@ export const JOBS: ReadonlyMap<string, LoadJob> = new Map(
     agent: () => import("../agent.ts"),
     subagent: () => import("../subagent.ts"),
     refund: () => import("../refund.ts"),
+    context: () => import("../context.ts"),
   }),
 );
 
