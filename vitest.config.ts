@@ -6,6 +6,8 @@ const { VITEST_JSON: outputFile } = process.env;
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    // They need a browser: npm run test:browser.
+    exclude: ["test/browser/**"],
     globalSetup: "test/shared/compile.ts",
     // Property tests take seconds on a busy machine; nothing here asserts a time.
     testTimeout: 30_000,

@@ -11,18 +11,10 @@ import { BudgetError } from "../patterns/errors.ts";
 import { collectTrace, type TraceCall, type TraceStep } from "../patterns/trace-file.ts";
 import { readTrace } from "../runners/gallery/read-trace.ts";
 import { job as section } from "../runners/section.ts";
-import {
-  brief,
-  dollars,
-  duration,
-  type Paint,
-  plainLine,
-  totalsLine,
-  treeLines,
-  wrap,
-} from "../runners/shared/format.ts";
+import { type Paint, plainLine, totalsLine, treeLines, wrap } from "../runners/shared/format.ts";
 import { callsIn, type Totals, totalsOf } from "../runners/shared/trace.ts";
 import { openView } from "../runners/shared/view.ts";
+import { brief, dollars, duration } from "../runners/shared/words.ts";
 import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
 

@@ -5,6 +5,7 @@ import { stripVTControlCharacters, styleText } from "node:util";
 import type { Outcome, TraceCall, TraceStep } from "../../patterns/trace-file.ts";
 import { reason } from "./explain.ts";
 import { type Totals, tokensIn, tokensOut } from "./trace.ts";
+import { brief, counted, dollars, duration } from "./words.ts";
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -17,25 +18,6 @@ export function paintFor(stream: { readonly isTTY?: boolean }, env: NodeJS.Proce
   return colours
     ? (style, text) => styleText(style, text, { validateStream: false })
     : (_, text) => text;
-}
-
-/** `812 ms`, `1.9 s`, `2 min 5 s`; with a tilde where it's an estimate. */
-export function duration(ms: number, estimated = false): string {
-  const about = estimated ? "~" : "";
-  if (ms < 999.5) return `${about}${Math.round(ms)} ms`;
-  if (ms < 59_950) return `${about}${(ms / 1000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1000);
-  return `${about}${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-}
-
-/** `1 turn`, `3 turns`. */
-export function counted(count: number, what: string): string {
-  return `${count} ${count === 1 ? what : `${what}s`}`;
-}
-
-/** US dollars with four places: a call costs fractions of a cent. */
-export function dollars(usd: number): string {
-  return `$${usd.toFixed(4)}`;
 }
 
 const SIGNS: Readonly<Record<Outcome | "refused", readonly [string, Style]>> = {
@@ -82,29 +64,10 @@ function cost(calls: readonly TraceCall[]): string {
 function said({ value, error }: TraceStep, outcome: Outcome, sent = false): string {
   if (outcome === "unfinished") return "";
   if (outcome === "cancelled") return sent ? "cancelled, may be billed" : "cancelled, never sent";
-  if (outcome === "ok") return brief(value);
+  if (outcome === "ok") return harmlessLine(brief(value));
   // A call has failed a moment before its step has.
   if (!error) return "";
   return harmlessLine(error instanceof Error ? reason(error) : error.message);
-}
-
-/** What a pattern made of a reply, in a few words. */
-export function brief(value: unknown): string {
-  if (value === true) return "passed";
-  if (typeof value === "string") return harmlessLine(value.slice(0, EXCERPT));
-  if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);
-  const fields = new Map<string, unknown>(Object.entries(value));
-  const [name, answer, evaluation, tasks] = ["name", "answer", "evaluation", "tasks"].map((key) =>
-    fields.get(key),
-  );
-  if (fields.has("verdict")) return harmlessLine(String(fields.get("output")));
-  if (fields.has("label")) return String(name ?? `unknown label: ${fields.get("label")}`);
-  if (answer !== undefined) return harmlessLine(String(answer).slice(0, EXCERPT));
-  if (evaluation !== undefined) return `${evaluation}, ${fields.get("score")} of 10`;
-  if (Array.isArray(tasks))
-    return harmlessLine(String(fields.get("problem") ?? `${tasks.length} tasks`));
-  if (fields.has("status")) return String(fields.get("status"));
-  return harmlessLine(JSON.stringify(value).slice(0, EXCERPT));
 }
 
 function shorten(text: string, room: number): string {
@@ -122,9 +85,6 @@ export function harmless(text: string): string {
 export function harmlessLine(text: string): string {
   return harmless(text).replace(/\s+/g, " ").trim();
 }
-
-/** More of a value than any terminal's line takes, in characters: a tool's result may hold 20,000. */
-const EXCERPT = 2_000;
 
 /** The text with no line longer than `columns`, broken at blanks where there are any. */
 export function wrap(text: string, columns: number): string {

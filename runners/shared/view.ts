@@ -7,9 +7,10 @@ import type { Budget } from "../../patterns/layers/budget.ts";
 import type { TapeHeader } from "../../patterns/recording.ts";
 import type { RunEvent } from "../../patterns/step.ts";
 import { collectTrace, type Trace } from "../../patterns/trace-file.ts";
-import { dollars, harmless, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
+import { harmless, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
 import type { Mode } from "./source.ts";
 import { callsIn, totalsOf } from "./trace.ts";
+import { dollars } from "./words.ts";
 
 export interface View {
   /** What it has seen of the run. */
