@@ -12,7 +12,7 @@ import { findLine } from "../failures/code-line.ts";
 import type { Failure } from "../failures/failure.ts";
 import { FAILURES } from "../failures.ts";
 import { JOBS } from "../shared/cli.ts";
-import type { LoadJob } from "../shared/perform.ts";
+import type { Job } from "../shared/job.ts";
 import { callsIn, totalsOf } from "../shared/trace.ts";
 import { readModuleDoc } from "./module-doc.ts";
 import type { Card, Choice, IndexData, PageData } from "./page-data.ts";
@@ -26,6 +26,8 @@ type Page = Omit<PageData, "pages" | "isLive" | "capUsd">;
 export interface Gallery {
   readonly pages: readonly Page[];
   readonly index: IndexData;
+  /** The patterns that a person may run with an input of their own, and without being asked. */
+  readonly runnable: ReadonlySet<string>;
 }
 
 /** Reads all that there is to show; takes a second for each recording. */
@@ -33,10 +35,16 @@ export async function readGallery(): Promise<Gallery> {
   const readme = await readFile(new URL("README.md", ROOT), "utf8");
   const show = await openSources();
   const pages: Page[] = [];
-  for (const [name, load] of JOBS) pages.push(await patternPage(name, load, readme, show));
+  const runnable = new Set<string>();
+  for (const [name, load] of JOBS) {
+    const { job } = await load();
+    pages.push(await patternPage(name, job, readme, show));
+    if (!job.suspends && !job.scripted) runnable.add(name);
+  }
   for (const failure of FAILURES.values()) pages.push(await failurePage(failure, show));
   const names = new Set(pages.map(({ name }) => name));
-  return { pages, index: { cards: pages.map(cardOf), choices: choicesIn(readme, names) } };
+  const index = { cards: pages.map(cardOf), choices: choicesIn(readme, names) };
+  return { pages, index, runnable };
 }
 
 /** The page of a trace of somebody's own: beside the pattern's module, if it's the run of one. */
@@ -65,11 +73,10 @@ const NOTHING = {
 
 async function patternPage(
   name: string,
-  load: LoadJob,
+  job: Job,
   readme: string,
   show: ShowSources,
 ): Promise<Page> {
-  const { job } = await load();
   const trace = await recordedRun(name, job);
   const runner = `runners/${name}.ts`;
   const module = moduleOf(name, readme) ?? runner;
