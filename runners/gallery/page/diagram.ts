@@ -13,7 +13,8 @@ import { cellsIn, type Hung, type Layout, layOut, type Placed } from "./layout.t
 import { type State, stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
 import { type Item, shapeOf } from "./shape.ts";
-import { ending, SIGNS, STATES, toolWords } from "./words.ts";
+import { createSign } from "./sign.ts";
+import { ending, STATES, toolWords } from "./words.ts";
 
 export interface Diagram {
   readonly element: HTMLElement;
@@ -166,7 +167,7 @@ function at<E extends HTMLElement>({ x, y, width, height }: Omit<Placed, "item">
 /** A step that calls the model. */
 function node(run: Run, step: Step, place: Placed): [HTMLElement, Shown] {
   const { path, name, trace, calls } = step;
-  const sign = h("span", { class: "sign", "aria-hidden": "true" });
+  const sign = createSign();
   const value = h("span", { class: "value" });
   const figures = h("span", { class: "figures" });
   const bar = h("span", { class: "mark-span" });
@@ -174,7 +175,7 @@ function node(run: Run, step: Step, place: Placed): [HTMLElement, Shown] {
   const element = h(
     "button",
     { type: "button", class: "node", "data-path": path, title: path },
-    h("span", { class: "head" }, h("span", { class: "name" }, name), tries, sign),
+    h("span", { class: "head" }, h("span", { class: "name" }, name), tries, sign.element),
     value,
     figures,
     h("span", { class: "strip", "aria-hidden": "true" }, bar),
@@ -184,16 +185,15 @@ function node(run: Run, step: Step, place: Placed): [HTMLElement, Shown] {
   const span = calls[0] ? { ...step, end: calls.at(-1)?.end ?? step.end } : step;
   const share = (time: number) => (run.end > 0 ? (100 * time) / run.end : 0);
   bar.style.left = `${share(span.begin)}%`;
-  const paint = (state: State, time: number) => {
+  const paint = (now: State, time: number) => {
     const until = Math.max(span.begin, Math.min(time, span.end));
     bar.style.width = `${share(until - span.begin)}%`;
-    if (element.dataset.state === state) return;
-    element.dataset.state = state;
-    setText(sign, SIGNS[state]);
-    const isOver = state !== "waiting" && state !== "flight";
-    setText(value, isOver ? said(step) : state === "flight" ? STATES.flight : "");
+    if (element.dataset.state === now) return;
+    element.dataset.state = now;
+    sign.show(now);
+    const isOver = now !== "waiting" && now !== "flight";
+    setText(value, isOver ? said(step) : now === "flight" ? STATES.flight : "");
     setText(figures, isOver ? figuresOf(run, step) : "");
-    element.setAttribute("aria-label", `${name}: ${STATES[state]}. ${value.textContent}`);
   };
   return [
     at(place, element),
@@ -239,7 +239,7 @@ function compact(count: number): string {
 /** A tool's call, a gate, a person's answer: a line under the step that it belongs to. */
 function hungNode({ step, ...place }: Hung): [HTMLElement, Shown] {
   const { path, name, trace } = step;
-  const sign = h("span", { class: "sign", "aria-hidden": "true" });
+  const sign = createSign();
   const words = trace.toolCall ? toolWords(trace.toolCall) : { name, input: brief(trace.value) };
   const text = trace.toolCall ?? `${name}: ${words.input}`;
   const element = h(
@@ -247,14 +247,13 @@ function hungNode({ step, ...place }: Hung): [HTMLElement, Shown] {
     { type: "button", class: "hung", "data-path": path, title: `${path}\n${text}` },
     h("span", { class: "name" }, words.name),
     h("span", { class: "value" }, words.input),
-    sign,
+    sign.element,
   );
   // A gate that gives a reason, or a tool that says what is wrong, has refused what it saw.
   const paint = (state: State) => {
     const told = state === "ok" && isRefusal(step) ? "refused" : state;
     element.dataset.state = told;
-    setText(sign, told === "refused" ? "↺" : SIGNS[state]);
-    element.setAttribute("aria-label", `${text}: ${told === "refused" ? told : STATES[state]}`);
+    sign.show(told);
   };
   return [at(place, element), { span: step, state: undefined, paint }];
 }
@@ -274,16 +273,15 @@ function frame(
   { step, label }: Extract<Item, { kind: "frame" }>,
   place: Placed,
 ): [HTMLElement, Shown] {
-  const sign = h("span", { class: "sign", "aria-hidden": "true" });
+  const sign = createSign();
   const element = h(
     "button",
     { type: "button", class: "frame", "data-path": step.path, title: step.path },
-    h("span", { class: "head" }, h("span", { class: "name" }, label), sign),
+    h("span", { class: "head" }, h("span", { class: "name" }, label), sign.element),
   );
   const paint = (state: State) => {
     element.dataset.state = state;
-    setText(sign, SIGNS[state]);
-    element.setAttribute("aria-label", `${label}: ${STATES[state]}`);
+    sign.show(state);
   };
   return [at(place, element), { span: step, state: undefined, paint }];
 }
@@ -318,14 +316,15 @@ function end({ roots, end: last }: Run, place: Placed): [HTMLElement, Shown] {
   const [root] = roots;
   const outcome = root?.outcome ?? "ok";
   const text = outcome === "ok" ? ending(root?.trace.value) : STATES[outcome];
+  const name = h("span", { class: "name" });
   const element = h(
     "button",
     { type: "button", class: "end", "data-path": root?.path ?? "" },
-    h("span", { class: "name" }, text),
+    name,
   );
   const paint = (state: State) => {
     element.dataset.state = state;
-    element.setAttribute("aria-label", state === "flight" ? "The run goes on" : `The run: ${text}`);
+    setText(name, state === "flight" ? "running" : text);
   };
   const span = { begin: 0, end: last, outcome };
   return [at(place, element), { span, state: undefined, paint }];

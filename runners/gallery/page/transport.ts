@@ -74,7 +74,7 @@ export function createTransport(player: () => Player): Transport {
       // As wide as they'll get, so that nothing moves while they grow.
       for (const [name, text] of sumsAt(run, run.end)) {
         const cell = cells.get(name);
-        if (cell) cell.style.minWidth = `${text.length}ch`;
+        if (cell) cell.style.minWidth = `calc(${text.length}ch + 1px)`;
       }
     },
     update: (run, time, isPlaying) => {

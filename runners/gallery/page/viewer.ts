@@ -69,7 +69,7 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
       waterfall.show(run);
     }
     diagram.update(time, player.isPlaying());
-    waterfall.update(time);
+    waterfall.update(time, change === "time");
     transport.update(run, time, player.isPlaying());
     if (change === "play" || !player.isPlaying()) setText(status, told(player));
   };

@@ -10,12 +10,14 @@ import { duration } from "../../shared/words.ts";
 import { h } from "./dom.ts";
 import { stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
-import { axisTicks, STATES, tickWords, toolWords } from "./words.ts";
+import { createSign, type Sign } from "./sign.ts";
+import { axisTicks, tickWords, toolWords } from "./words.ts";
 
 export interface Waterfall {
   readonly element: HTMLElement;
   readonly show: (run: Run) => void;
-  readonly update: (time: number) => void;
+  /** Shows the moment, and if asked to, what began last. */
+  readonly update: (time: number, isFollowing: boolean) => void;
   readonly select: (path: string | undefined) => void;
 }
 
@@ -27,6 +29,7 @@ const SPARE = 6;
 interface Row {
   readonly step: Step;
   readonly element: HTMLButtonElement;
+  readonly sign: Sign;
   readonly bars: readonly { readonly span: Span; readonly element: HTMLElement }[];
 }
 
@@ -70,7 +73,8 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       if (!step || rows.has(index)) continue;
       const row = rowOf(run, step);
       rows.set(index, row);
-      list.append(row.element);
+      // In the order of the steps, for whoever goes through them without seeing them.
+      list.insertBefore(row.element, rows.get(index + 1)?.element ?? null);
       paint(row);
     }
     if (focusable < first || focusable > last) focusable = first;
@@ -82,11 +86,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       element.setAttribute("aria-pressed", String(index === selected));
     }
   };
-  const paint = ({ step, element, bars }: Row) => {
+  const paint = ({ step, element, sign, bars }: Row) => {
     const state = stateAt(step, time);
     if (element.dataset.state !== state) {
       element.dataset.state = state;
-      element.setAttribute("aria-label", `${step.path}: ${STATES[state]}, ${element.dataset.took}`);
+      sign.show(state);
     }
     for (const { span, element } of bars) {
       const state = stateAt(span, time);
@@ -164,10 +168,9 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       settle();
       update(time);
     },
-    update: (at) => {
-      const isMoved = at !== time;
+    update: (at, isFollowing) => {
       update(at);
-      if (isMoved) follow();
+      if (isFollowing) follow();
     },
     select: (path) => {
       selected = path === undefined ? -1 : (run?.byPath.get(path)?.index ?? -1);
@@ -198,6 +201,7 @@ function rowOf(run: Run, step: Step): Row {
   if (step.calls.length === 0 && step.children.length === 0) {
     add(step.end > step.begin ? "work" : "tick", step);
   }
+  const sign = createSign();
   const took = isInBeats ? "" : duration(step.end - step.begin, isEstimated);
   const { toolCall } = step.trace;
   const label = h("span", { class: "label" }, toolCall ? toolWords(toolCall).name : step.name);
@@ -210,12 +214,11 @@ function rowOf(run: Run, step: Step): Row {
       title: toolCall ? `${step.path}\n${toolCall}` : step.path,
       "data-index": step.index,
       "data-path": step.path,
-      "data-took": took,
     },
     label,
     plot,
-    h("span", { class: "took" }, took),
+    h("span", { class: "took" }, sign.element, took),
   );
   element.style.top = `${step.index * ROW}px`;
-  return { step, element, bars };
+  return { step, element, sign, bars };
 }

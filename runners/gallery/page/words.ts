@@ -5,23 +5,25 @@ import { brief, duration } from "../../shared/words.ts";
 import type { State } from "./moment.ts";
 
 /** What a state is called. */
-export const STATES: Readonly<Record<State, string>> = {
+export const STATES: Readonly<Record<State | "refused", string>> = {
   waiting: "not started",
   flight: "in flight",
   ok: "done",
   failed: "failed",
   cancelled: "cancelled",
   unfinished: "unfinished",
+  refused: "refused",
 };
 
 /** A state without colour. */
-export const SIGNS: Readonly<Record<State, string>> = {
+export const SIGNS: Readonly<Record<State | "refused", string>> = {
   waiting: "",
   flight: "●",
   ok: "✓",
   failed: "✕",
   cancelled: "⊘",
   unfinished: "…",
+  refused: "↺",
 };
 
 /** A tool's call without the signs of its JSON: `search({"pattern": "x"})` is `search` and `x`. */
