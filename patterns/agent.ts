@@ -14,8 +14,9 @@
  *
  * In Anthropic's "Building effective agents": agents.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, steer.ts, step.ts, suspend.ts, tool.ts,
- * tool-calls.ts, transcript.ts, door/
+ * tool-calls.ts, transcript.ts, usage.ts, door/
  */
+import type { BetaStopReason } from "@anthropic-ai/sdk/resources/beta/messages";
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import { joined } from "./door/reply.ts";
 import { BudgetError, checkCount, checkFunction, LlmOutputError } from "./errors.ts";
@@ -25,7 +26,8 @@ import { runPattern, step, type Usage } from "./step.ts";
 import { beginningOf, type OpenTurn, type Suspended, type SuspendedRun } from "./suspend.ts";
 import type { Tool } from "./tool.ts";
 import { checkToolChoice, definitionsOf, prepareTools, toolCalls } from "./tool-calls.ts";
-import { addUsage, countRepeats, remember } from "./transcript.ts";
+import { countRepeats, remember, rememberSummary } from "./transcript.ts";
+import { addUsage } from "./usage.ts";
 
 export type { Ending, Standing, Steering, TurnEnding } from "./steer.ts";
 export type { SuspendedRun } from "./suspend.ts";
@@ -130,15 +132,18 @@ export async function runAgent(
     );
     addUsage(usage, reply.usage);
     const text = (paused ?? "") + joined([reply]);
+    // The beta API has one more reason.
+    const stopReason = reply.stop_reason as BetaStopReason | null;
     const hasCalls = toolCalls(reply.content).length > 0;
-    if (reply.stop_reason === "max_tokens" && hasCalls) {
-      // The call's input was cut off and looks whole. Nothing of this turn is run or remembered.
+    if (stopReason === "max_tokens" && hasCalls) {
+      // The call's input was cut off and looks whole. Nothing of what it says is run or remembered.
       if (cuts === 2) throw unusable(`A tool call was cut off at ${max_tokens * 4} tokens`, reply);
       cuts += 1;
+      rememberSummary(transcript, reply);
       return undefined;
     }
     cuts = 0;
-    switch (reply.stop_reason) {
+    switch (stopReason) {
       case "tool_use":
         if (!hasCalls) throw unusable("The turn stopped for a tool and calls none", reply);
         paused = undefined;
@@ -146,9 +151,10 @@ export async function runAgent(
       case "end_turn":
       case "stop_sequence":
       case "pause_turn":
+      case "compaction":
         if (hasCalls) throw unusable("The turn ended beside a tool call", reply);
         remember(transcript, reply);
-        paused = reply.stop_reason === "pause_turn" ? text : undefined;
+        paused = stopReason === "pause_turn" || stopReason === "compaction" ? text : undefined;
         if (paused !== undefined) return undefined;
         if (askedToGoOn && isSilent(text, reply.stop_sequence))
           throw unusable("Twice the turn ended without an answer", reply);
@@ -156,9 +162,10 @@ export async function runAgent(
       case "max_tokens":
       case "refusal":
       case "model_context_window_exceeded":
-        return { status: reply.stop_reason, text, stopDetails: reply.stop_details ?? null };
+        rememberSummary(transcript, reply);
+        return { status: stopReason, text, stopDetails: reply.stop_details ?? null };
       default:
-        throw unusable(`Unknown stop reason ${JSON.stringify(reply.stop_reason)}`, reply);
+        throw unusable(`Unknown stop reason ${JSON.stringify(stopReason)}`, reply);
     }
   };
 

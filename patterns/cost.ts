@@ -3,14 +3,15 @@
  *
  *     usage = input + cache writes + cache reads + output     each class at its model's own price
  *
- * The API counts the four apart: `input_tokens` holds neither cache class. What isn't known is never
+ * The API counts the four apart: `input_tokens` holds neither cache class. A compaction comes on top. What isn't known is never
  * guessed: a model that isn't in the table, a class without a price, a reply without its counts, a
  * tier or a server tool that is billed otherwise make the cost `undefined`, not 0 and not another
  * model's. `unboundedPart` says the same of a request, before it is sent.
  *
- * Copy along: step.ts
+ * Copy along: step.ts, usage.ts
  */
 import type { Usage } from "./step.ts";
+import { compactionsIn } from "./usage.ts";
 
 /** Prices of one model, in US dollars per million tokens. */
 export interface Price {
@@ -64,7 +65,7 @@ interface Billed extends Usage {
   readonly speed?: string | null;
   readonly inference_geo?: string | null;
   readonly server_tool_use?: object | null;
-  /** Beta: what the reply was made of. All but its messages are another model's, or come on top. */
+  /** Beta: what the reply was made of. All but its messages and compactions are another model's. */
   readonly iterations?: readonly { readonly type: string }[] | null;
 }
 
@@ -102,7 +103,11 @@ export function costOf(model: string, usage: Billed, prices: Prices = PRICES): n
     written1h * price.input * CACHE_WRITE["1h"] +
     read * (price.cacheRead ?? 0) +
     output * price.output;
-  return Number.isFinite(perMillion) ? perMillion / 1_000_000 : undefined;
+  let usd = perMillion / 1_000_000;
+  for (const compaction of compactionsIn(usage)) {
+    usd += costOf(model, compaction, prices) ?? Number.NaN;
+  }
+  return Number.isFinite(usd) ? usd : undefined;
 }
 
 /** Other tiers, the fast mode, a bound region and the server's tools have prices of their own. */
@@ -111,7 +116,7 @@ function isStandard(usage: Billed): boolean {
   const toolRequests = Object.values(server_tool_use ?? {}).some((count) => count > 0);
   return (
     !toolRequests &&
-    (iterations ?? []).every(({ type }) => type === "message") &&
+    (iterations ?? []).every(({ type }) => type === "message" || type === "compaction") &&
     (service_tier ?? "standard") === "standard" &&
     (speed ?? "standard") === "standard" &&
     ["global", "not_available"].includes(inference_geo ?? "global")
@@ -152,6 +157,7 @@ const BOUNDED_IF: ReadonlyMap<string, readonly [string, (value: unknown) => bool
   ["speed", ["a speed other than standard", (speed) => speed === "standard"]],
   ["service_tier", ["another service_tier", (tier) => tier === "auto" || tier === "standard_only"]],
   ["inference_geo", ["an inference_geo other than global", (geo) => geo === "global"]],
+  ["context_management", ["a compaction in context_management", isClearing]],
 ]);
 
 /** What messages, blocks and tools are made of, as far as it matters here. */
@@ -171,6 +177,13 @@ function isInline(parts: unknown): boolean {
     const isElsewhere = [type, source?.type].some((kind) => ELSEWHERE.has(kind));
     return !isElsewhere && isInline(content) && isInline(source?.content);
   });
+}
+
+/** What is cleared isn't sent. A compaction is a call of its own, and nothing says how long. */
+function isClearing(management: unknown): boolean {
+  // What isn't an object has no edits, and the API refuses it.
+  const { edits } = Object(management) as { readonly edits?: unknown };
+  return listOf(edits).every((edit) => String(edit?.type).startsWith("clear_"));
 }
 
 function isCustom(tool: Part | null): boolean {

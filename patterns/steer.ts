@@ -11,7 +11,7 @@
  * what it says is a new message, so that the cache holds.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, suspend.ts, tool.ts, tool-calls.ts,
- * transcript.ts, door/
+ * transcript.ts, usage.ts, door/
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import type { BudgetError } from "./errors.ts";

@@ -11,7 +11,8 @@
  * The run goes on in the same turn, so that paths, turns and sums are those of a run without a break. What
  * is counted in a row begins anew: repeats, reminders, and a turn's cuts.
  *
- * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, transcript.ts, door/
+ * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, transcript.ts,
+ * usage.ts, door/
  */
 import type {
   ContentBlock,
@@ -20,7 +21,8 @@ import type {
 } from "@anthropic-ai/sdk/resources/messages";
 import type { Usage } from "./step.ts";
 import { toolCalls } from "./tool-calls.ts";
-import { addUsage, checkTask, noUsage, type UsageSum } from "./transcript.ts";
+import { checkTask } from "./transcript.ts";
+import { addUsage, noUsage, type UsageSum } from "./usage.ts";
 
 /** Calls of the last turn wait for an answer that comes later; those that don't have a result. */
 export type Suspended = Pick<SuspendedRun, "status" | "results">;

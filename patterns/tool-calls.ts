@@ -16,8 +16,8 @@
 import { inspect } from "node:util";
 import type {
   ContentBlock,
-  Tool as ToolDefinition,
   ToolResultBlockParam,
+  ToolUnion,
   ToolUseBlock,
 } from "@anthropic-ai/sdk/resources/messages";
 import type { ValidateFunction } from "ajv";
@@ -41,13 +41,13 @@ export function toolCalls(content: readonly ContentBlock[]): ToolUseBlock[] {
 }
 
 /** What the API gets of the tools. It refuses a request with any field more. */
-export function definitionsOf(tools: readonly Tool[]): ToolDefinition[] {
-  return tools.map(({ name, description, input_schema, strict }) => ({
-    name,
-    description,
-    input_schema,
-    ...(strict !== undefined && { strict }),
-  }));
+export function definitionsOf(tools: readonly Tool[]): ToolUnion[] {
+  return tools.map(({ name, description, input_schema, strict, type }) => {
+    const options = strict === undefined ? {} : { strict };
+    // Each such type goes with one name, and the API says so if it's another.
+    if (type) return { type, name, ...options } as ToolUnion;
+    return { name, description, input_schema, ...options };
+  });
 }
 
 /**

@@ -31,6 +31,9 @@ export interface Tool<Input = unknown> {
   readonly input_schema: InputSchema;
   /** Whether the API holds the model to the schema. Default: as the API has it. */
   readonly strict?: boolean | undefined;
+  /** What the API calls a tool that it has a description and a schema of itself, and that runs here: it's
+   * told this and the name, and nothing else. Default: a tool of your own. */
+  readonly type?: "memory_20250818" | "bash_20250124" | "text_editor_20250728" | undefined;
   readonly run: (input: Input, context: ToolContext) => string | Promise<string>;
 }
 

@@ -14,7 +14,7 @@
  *
  * Of a replayed run it has the recorded times, not those of the replay.
  *
- * Copy along: cost.ts, step.ts, trace-file/
+ * Copy along: cost.ts, step.ts, usage.ts, trace-file/
  */
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { costOf } from "./cost.ts";

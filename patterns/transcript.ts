@@ -1,9 +1,8 @@
 /**
- * What an agent's run keeps of its turns: what may go back to the model, what was repeated, what it cost;
- * and whether a run can go on from what is handed in.
+ * What an agent's run keeps of its turns: what may go back to the model, and what was repeated; and
+ * whether a run can go on from what is handed in.
  *
- *     reply ─┬─ content ─► remember ──► the next request
- *            └─ usage ───► addUsage ──► the sum of all turns
+ *     reply ─► remember ──► the next request
  *     calls and results ─► countRepeats ─► 1, 2, 3, … in a row
  *
  * Copy along: errors.ts, step.ts
@@ -15,7 +14,6 @@ import type {
   ToolUseBlock,
 } from "@anthropic-ai/sdk/resources/messages";
 import { shown } from "./errors.ts";
-import type { Usage } from "./step.ts";
 
 /** The turn goes back as it came, thinking too; but the API refuses what it gives itself now and then:
  * an empty text, and thinking with nothing after it. */
@@ -23,6 +21,15 @@ export function remember(transcript: MessageParam[], { content }: Pick<Message, 
   const kept = content.filter((block) => block.type !== "text" || block.text.trim() !== "");
   const last = kept.findLastIndex(({ type }) => !type.endsWith("thinking"));
   if (last >= 0) transcript.push({ role: "assistant", content: kept.slice(0, last + 1) });
+}
+
+/** Of a turn that isn't remembered: the summary of all before it that the API began it with. It's paid for,
+ * and would be made again. */
+export function rememberSummary(
+  transcript: MessageParam[],
+  { content }: Pick<Message, "content">,
+): void {
+  remember(transcript, { content: content.filter(({ type }) => type === COMPACTION) });
 }
 
 /** Tells how often the same calls with the same results have come in a row, these included. */
@@ -43,28 +50,6 @@ export function countRepeats(): CountRepeats {
     lastRound = round;
     return repeats;
   };
-}
-
-/** Token counts to add to. */
-export type UsageSum = { -readonly [Key in keyof Usage]-?: number };
-
-/** A sum of nothing yet. */
-export function noUsage(): UsageSum {
-  return {
-    input_tokens: 0,
-    output_tokens: 0,
-    cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
-  };
-}
-
-/** Adds a turn's token counts to the sum. */
-export function addUsage(sum: UsageSum, usage: Usage): void {
-  // Whatever the types say, a server may leave them out.
-  sum.input_tokens += usage.input_tokens ?? 0;
-  sum.output_tokens += usage.output_tokens ?? 0;
-  sum.cache_creation_input_tokens += usage.cache_creation_input_tokens ?? 0;
-  sum.cache_read_input_tokens += usage.cache_read_input_tokens ?? 0;
 }
 
 /** Throws a `TypeError` unless it's a text with something in it, or messages that a model can go on from. */
@@ -91,11 +76,14 @@ function checkMessage(
   });
   const isOpen = blocks.some((block) => block.type === "tool_use" && !answered?.includes(block.id));
   if (isOpen) throw invalid("calls a tool without a result: add it, or leave the turn out");
-  // A turn that was paused beside the API's own tools goes back as it is.
-  const isPaused = blocks.some(({ type }) => type.startsWith("server_tool"));
+  // A turn that was paused, beside the API's own tools or after a compaction, goes back as it is.
+  const isPaused = blocks.some(({ type }) => type.startsWith("server_tool") || type === COMPACTION);
   if (index < transcript.length - 1 || isPaused) return;
   throw invalid("is the model's, and the last: say something that it can go on from");
 }
+
+/** A block of the beta API. */
+const COMPACTION: string = "compaction";
 
 /** The content's blocks, none for a text; `undefined` where it's no message. */
 function blocksOf(message: MessageParam | null | undefined) {

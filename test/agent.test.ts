@@ -409,7 +409,7 @@ test("stops when the context window is full", async () => {
 });
 
 test.each([
-  ["an unknown stop reason", turn("compaction", "Hm"), 'Unknown stop reason "compaction"'],
+  ["an unknown stop reason", turn("distraction", "Hm"), 'Unknown stop reason "distraction"'],
   ["no stop reason", turn(null, "Hm"), "Unknown stop reason null"],
   ["tool_use without a call", turn("tool_use", "Hm"), "stopped for a tool and calls none"],
   ["end_turn beside a call", turn("end_turn", "Hm", goCall("t1")), "ended beside a tool call"],

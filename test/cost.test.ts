@@ -113,6 +113,7 @@ test.for([
   { inference_geo: "us" },
   { server_tool_use: { web_search_requests: 1, web_fetch_requests: 0 } },
   { server_tool_use: { code_execution_requests: 2 } },
+  // A compaction that doesn't say what it used.
   { iterations: [{ type: "message" }, { type: "compaction" }] },
   { iterations: [{ type: "fallback_message" }] },
   { iterations: [{ type: "advisor_message" }, { type: "message" }] },
@@ -133,6 +134,17 @@ test.for([
 ])("knows the cost of what is billed at the standard price: %j", (billed) => {
   const usage = { input_tokens: 10, output_tokens: 10 };
   expect(costOf("claude-opus-5-5", { ...usage, ...billed })).toBeCloseTo(240e-6, 12);
+});
+
+test("adds what a compaction cost, which comes on top of the reply's own counts", () => {
+  const compaction = { type: "compaction", input_tokens: 1_000, output_tokens: 100 };
+  const usage = { input_tokens: 10, output_tokens: 10 };
+  const cost = (rest: object) => costOf("claude-opus-5-5", { ...usage, ...rest });
+  expect(cost({ iterations: [compaction, { type: "message", ...usage }] })).toBeCloseTo(6_240e-6);
+  expect(cost({ iterations: [compaction, compaction] })).toBeCloseTo(12_240e-6);
+  const read = { ...compaction, cache_read_input_tokens: 1_000 };
+  expect(cost({ iterations: [read] })).toBeCloseTo(6_440e-6);
+  expect(costOf("claude-sonnet-5-5", { ...usage, ...{ iterations: [read] } })).toBe(undefined);
 });
 
 test("doesn't know the cost where a reply doesn't say what it used", () => {
@@ -184,6 +196,8 @@ test.for([
   { messages: [{ role: "user", content: "Hi" }] },
   { system: "Be brief", tools: [{ name: "look", input_schema: {} }, { type: "custom" }] },
   { speed: "standard", service_tier: "standard_only", inference_geo: "global" },
+  { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } },
+  { context_management: {} },
   { service_tier: "auto", speed: null, container: null, mcp_servers: undefined },
   { thinking: { type: "adaptive" }, output_config: { effort: "low" }, betas: ["some-beta"] },
 ])("finds nothing that keeps the cost from being bounded in %j", (params) => {
@@ -207,6 +221,11 @@ test.for([
   [{ speed: "fast" }, "a speed other than standard"],
   [{ service_tier: "priority" }, "another service_tier"],
   [{ inference_geo: "us" }, "an inference_geo other than global"],
+  [
+    { context_management: { edits: [{ type: "clear_x" }, { type: "compact_20260112" }] } },
+    "a compaction in context_management",
+  ],
+  [{ context_management: { edits: [null] } }, "a compaction in context_management"],
   [{ container: "c" }, "the parameter container"],
   [{ mcp_servers: [] }, "the parameter mcp_servers"],
   [{ fallbacks: "default" }, "the parameter fallbacks"],

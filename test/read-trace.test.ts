@@ -166,7 +166,7 @@ test.for<[string, string, RegExp]>([
   ],
   ["a text", "# Notes\n", /^The file isn't JSON: /],
   ["half a trace", JSON.stringify(TRACE).slice(0, 200), /^The file isn't JSON: /],
-  ["a list", "[1, 2]", /^The file holds JSON, but no trace. npm run live /],
+  ["a list", "[1, 2]", /^The file holds JSON, but neither /],
   [
     "a package.json",
     '{"name":"a"}',
@@ -180,7 +180,7 @@ test.for<[string, string, RegExp]>([
   [
     "a suspended run",
     '{"asked":{},"run":{}}',
-    /^This is a suspended run, .*--resume <file> --answer yes/,
+    /^This is a suspended run: .*--resume <file> --answer yes/,
   ],
   ["an empty export", '{"resourceSpans":[]}', /^The export holds no spans$/],
 ])("says of %s what it is", ([, text, message]) => {
@@ -191,7 +191,7 @@ test.for<[string, string, RegExp]>([
 test("says of a recording how a trace is made of it", async () => {
   const text = await readFile(join(ROOT, "runners/recordings/route.jsonl"), "utf8");
   expect(problemOf(text)).toMatch(
-    /^This is a recording, .*--recording <file> --trace run.json makes/,
+    /^This is a recording: .*--recording <file> --trace run.json makes/,
   );
 });
 

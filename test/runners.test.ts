@@ -9,6 +9,7 @@ import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { BudgetError } from "../patterns/errors.ts";
 import { collectTrace, type TraceCall, type TraceStep } from "../patterns/trace-file.ts";
+import { readTrace } from "../runners/gallery/read-trace.ts";
 import { job as section } from "../runners/section.ts";
 import { type Paint, plainLine, totalsLine, treeLines, wrap } from "../runners/shared/format.ts";
 import { callsIn, type Totals, totalsOf } from "../runners/shared/trace.ts";
@@ -21,6 +22,8 @@ const AGENTS = ["agent", "subagent", "refund"];
 /** Those whose recorded calls are single prompts. */
 const WORKFLOWS = ["chain", "route", "section", "vote", "orchestrate", "refine"];
 const NAMES = [...WORKFLOWS, ...AGENTS];
+/** The one that has no recording. */
+const SCRIPTED = "context";
 const RECORDINGS = join(ROOT, "runners/recordings");
 /** Starting Node and tsx takes a second, and more on a busy machine. */
 const CHILD = { timeout: 60_000 };
@@ -97,6 +100,7 @@ test("replays all of them in one go", async () => {
   expect([code, stderr]).toEqual([0, ""]);
   const titles = stdout.match(/^\w+(?= {2}.*\nreplayed)/gm);
   expect(titles).toEqual(NAMES);
+  expect(stdout).toMatch(new RegExp(`^${SCRIPTED}  .*\nscripted: `, "m"));
 });
 
 test("chain: the gate refuses a text, and the next prompt says why", async () => {
@@ -352,6 +356,9 @@ test.for<[argv: string[], says: string]>([
   [["replay", "--recording", "x.jsonl"], "--recording goes with one pattern"],
   [["live", "route", "--recording", "x.jsonl"], "--recording goes with one pattern, in npm start"],
   [["replay", "--transcribed"], "--transcribed goes with record only"],
+  [["replay", "--trace", "run.json"], "--trace goes with one pattern: name it"],
+  [["replay", "vote", "--trace", "package.json"], "--trace: "],
+  [["replay", "vote", "--trace", "nowhere/run.json"], "--trace: there is no folder "],
   [["replay", "--colour"], "Unknown option '--colour'; see npm start -- --help"],
   [["replay", "route", "--suspend", "x.json"], "--suspend goes with refund, the job that asks"],
   [["replay", "--resume", "x.json", "--answer", "yes"], "--resume goes with refund, the job"],
@@ -425,10 +432,11 @@ test("prints a line of JSON for each pattern, with result and calls", async () =
   const { code, stdout, stderr } = await run(["replay", "--json"]);
   expect([code, stderr]).toEqual([0, ""]);
   const lines = jsonLines(stdout);
-  expect(lines.map(({ pattern }) => pattern)).toEqual(NAMES);
-  for (const { result, calls, totals } of lines) {
+  expect(lines.map(({ pattern }) => pattern)).toEqual([...NAMES, SCRIPTED]);
+  for (const { pattern, result, calls, totals } of lines) {
     expect(result).toBeTypeOf("object");
     expect(totals.answered + totals.cancelled).toBe(calls.length);
+    if (pattern === SCRIPTED) continue;
     expect(calls[0]).toMatchObject({
       usage: { input_tokens: expect.any(Number) },
       estimated: true,
@@ -640,6 +648,41 @@ test("a replay of a recording from the API says so, with measured times", async 
     /\nreplayed, recorded from the API on \d{4}-\d\d-\d\d; nothing is spent\n/,
   );
   expect(stdout).not.toContain("~");
+});
+
+// The trace of a run
+
+test("--trace writes a replay as the run that was recorded", async () => {
+  const file = join(await folder(), "run.json");
+  const { code, stderr } = await run(["replay", "vote", "--trace", file]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const trace = readTrace(await readFile(file, "utf8"));
+  expect(trace).toMatchObject({ name: "vote", origin: "transcribed", result: { winner: "yes" } });
+  expect(trace.startedAt).toMatch(/^2026-12-01T/);
+  expect(trace.title).toContain("SQL injection");
+  // The same file may be written again, and by another run.
+  await run(["replay", "route", "--trace", file]);
+  expect(readTrace(await readFile(file, "utf8"))).toMatchObject({ name: "route" });
+});
+
+test("--trace keeps a live run that failed, as far as it came", async () => {
+  const file = join(await folder(), "run.json");
+  await serve(LABEL, fails(400));
+  const { code } = await run(["live", "route", "--trace", file]);
+  expect(code).toBe(1);
+  const trace = readTrace(await readFile(file, "utf8"));
+  expect(trace).toMatchObject({ name: "route", origin: "live" });
+  expect(trace.steps.map(({ path, outcome }) => [path, outcome])).toEqual([
+    ["route", "failed"],
+    ["route/classify", "ok"],
+    ["route/bug", "failed"],
+  ]);
+});
+
+test("--trace writes nothing for a run that never began", async () => {
+  const file = join(await folder(), "run.json");
+  const { code } = await run(["live", "route", "--trace", file]);
+  expect([code, existsSync(file)]).toEqual([1, false]);
 });
 
 // What the recordings hold
@@ -857,6 +900,7 @@ const { usage: _, usd: __, ...UNANSWERED } = CALL;
 
 const TOTALS: Totals = {
   answered: 4,
+  metered: 4,
   failed: 0,
   cancelled: 0,
   tokensIn: 1_512,
@@ -870,6 +914,7 @@ const TOTALS: Totals = {
 
 test.for<[Partial<Totals>, string]>([
   [{}, "4 calls, 1,512 tokens in, 664 out, $0.0097, 13.1 s"],
+  [{ metered: 0 }, "4 calls; their tokens, cost and time need a recording from the API"],
   [{ answered: 1 }, "1 call, 1,512 tokens in, 664 out, $0.0097, 13.1 s"],
   [{ failed: 1, cancelled: 2 }, "4 calls (and 1 failed, 2 cancelled), 1,512 tokens in, 664 out, "],
   [{ unpriced: 2 }, "$0.0097 and 2 of unknown cost, 13.1 s"],

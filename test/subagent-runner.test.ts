@@ -61,11 +61,12 @@ interface Setting {
 }
 
 /** What the job has no use for, and tools that are what they are. */
-const rest: Pick<JobContext, "model" | "recorded" | "asking" | "suspension"> = {
+const rest: Pick<JobContext, "model" | "recorded" | "asking" | "suspension" | "isScripted"> = {
   model: undefined,
   recorded: (tools) => tools,
   asking: (script) => script,
   suspension: undefined,
+  isScripted: false,
 };
 
 async function run(answer: Answer, { question = job.input, layers = [], signal }: Setting = {}) {

@@ -368,7 +368,7 @@ test.each([
 });
 
 test.each([
-  ["an unknown stop reason", turn("compaction", "Hm")],
+  ["an unknown stop reason", turn("distraction", "Hm")],
   ["a call in a turn that has ended", turn("end_turn", "Hm", deliver("x"))],
   ["two calls of one id", turn("tool_use", "Hm", deliver("x"), deliver("x"))],
 ])("throws with transcript and cause on %s", async (_, odd) => {

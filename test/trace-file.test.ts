@@ -3,12 +3,15 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import { expect, test } from "vitest";
+import type { Ask } from "../patterns/approve.ts";
 import { chain } from "../patterns/chain.ts";
 import { createLlm, type LlmCall } from "../patterns/llm-call.ts";
 import { section } from "../patterns/section.ts";
 import { observe, type RunEvent, step } from "../patterns/step.ts";
 import { plain } from "../patterns/trace-file/plain.ts";
 import { collectTrace, type TraceFile, type TraceStep } from "../patterns/trace-file.ts";
+import type { Job } from "../runners/shared/job.ts";
+import { factsOf, runJob } from "../runners/shared/perform.ts";
 import { openSource } from "../runners/shared/source.ts";
 import { ROOT } from "./shared/runner.ts";
 import { held, scripted, withResolvers } from "./shared/scripted.ts";
@@ -25,11 +28,11 @@ async function traced(fn: () => unknown): Promise<TraceFile> {
 async function replayed(name: string): Promise<TraceFile> {
   const file = join(ROOT, `runners/recordings/${name}.jsonl`);
   await using source = await openSource({ mode: "replay", file });
-  const { door, model, recorded } = source;
-  const { job } = await import(`../runners/${name}.ts`);
-  const doors = { llm: door.llmCall, llmMessage: door.llmMessage };
-  const asking = (script: unknown) => script;
-  return traced(() => job.run(job.input, { ...doors, model, recorded, asking }));
+  const { job }: { job: Job } = await import(`../runners/${name}.ts`);
+  const trace = collectTrace();
+  const around = { asking: (script: Ask) => script, suspension: undefined, signal: undefined };
+  const { result } = await runJob(job, job.input, source, { ...around, onEvent: trace.onEvent });
+  return trace.file({ ...factsOf(source, "replay"), result });
 }
 
 const end = ({ begin, ms }: { readonly begin: number; readonly ms: number }) => begin + ms;

@@ -17,7 +17,7 @@
  * A call is one call, however often the SDK retries it. An attempt that was lost, and may have been
  * billed, isn't seen: for a strict limit set `maxRetries: 0` on the client.
  *
- * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
+ * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, usage.ts, door/
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { CACHE_WRITE, costOf, PRICES, type Prices, priceOf, unboundedPart } from "../cost.ts";

@@ -67,7 +67,7 @@ export const failure = defineFailure({
   name: "context-rot",
   title: "context rot",
   symptom: "The window is full of what was read, and half a sentence passes for the answer.",
-  catches: [{ file: "patterns/agent.ts", code: "status: reply.stop_reason" }],
+  catches: [{ file: "patterns/agent.ts", code: "status: stopReason" }],
   leaves:
     "A model gets worse long before its window is full, and nothing here sees that. Keep results narrow, and start anew from a brief in good time.",
   run: async (catching) => {

@@ -46,7 +46,8 @@ export function takes(properties: InputSchema["properties"]): InputSchema {
   return { type: "object", properties, required, additionalProperties: false };
 }
 
-function messageOf(params: Params, { text, calls = [], stop }: Turn): Message {
+/** What the API would give for such a turn. */
+export function messageOf(params: Params, { text, calls = [], stop }: Turn): Message {
   const content: ContentBlock[] = text ? [{ type: "text", text, citations: null }] : [];
   for (const [index, [name, input]] of calls.entries()) {
     const id = `toolu_${params.messages.length}_${index}`;
@@ -79,6 +80,6 @@ function messageOf(params: Params, { text, calls = [], stop }: Turn): Message {
 }
 
 /** About as many as there would be: four characters to a token. */
-function tokens(value: unknown): number {
+export function tokens(value: unknown): number {
   return Math.ceil(JSON.stringify(value).length / 4);
 }

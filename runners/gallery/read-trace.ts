@@ -25,7 +25,7 @@ export function readTrace(text: string): TraceFile {
   const [first] = values;
   if (isRecord(first) && first.format === "effective-agents/trace") return ours(first);
   if (values.every(isExport)) return readExports(values);
-  throw new FormatError(`${whatElse(first)}. ${MAKE_ONE}`);
+  throw new FormatError(whatElse(first));
 }
 
 /** The file as one JSON text, or else as one a line. */
@@ -67,17 +67,17 @@ function ours(value: Readonly<Record<string, unknown>>): TraceFile {
 
 /** What a file is that is neither, as far as it's one of ours. */
 function whatElse(first: unknown): string {
-  if (!isRecord(first)) return "The file holds JSON, but no trace";
-  if (first.origin !== undefined && first.concurrency !== undefined) {
-    return "This is a recording, which is played: npm start route -- --recording <file> --trace run.json makes a trace of it";
+  const fields = isRecord(first) ? first : {};
+  if ("origin" in fields && "concurrency" in fields) {
+    return "This is a recording: npm start route -- --recording <file> --trace run.json makes a trace of it";
   }
-  if ("asked" in first && "run" in first) {
-    return "This is a suspended run, which is gone on with: npm start refund -- --resume <file> --answer yes";
+  if ("asked" in fields && "run" in fields) {
+    return "This is a suspended run: npm start refund -- --resume <file> --answer yes goes on with it";
   }
-  if ("pattern" in first && "totals" in first) {
-    return "This is what --json prints, which leaves out prompts and replies";
+  if ("pattern" in fields && "totals" in fields) {
+    return `This is what --json prints, without prompts and replies. ${MAKE_ONE}`;
   }
-  return "The file holds JSON, but neither a trace nor an OTLP export";
+  return `The file holds JSON, but neither a trace nor an OTLP export. ${MAKE_ONE}`;
 }
 
 export { FormatError };

@@ -4,7 +4,7 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import type { Outcome, TraceCall, TraceStep } from "../../patterns/trace-file.ts";
 import { reason } from "./explain.ts";
-import { type Totals, tokensIn } from "./trace.ts";
+import { type Totals, tokensIn, tokensOut } from "./trace.ts";
 import { brief, counted, dollars, duration } from "./words.ts";
 
 type Style = Parameters<typeof styleText>[0];
@@ -52,7 +52,7 @@ function cells(step: TraceStep, now: number): readonly string[] {
 
 function tokens(calls: readonly TraceCall[]): string {
   const inward = calls.reduce((sum, { usage }) => sum + tokensIn(usage), 0);
-  const outward = calls.reduce((sum, { usage }) => sum + (usage?.output_tokens ?? 0), 0);
+  const outward = calls.reduce((sum, { usage }) => sum + tokensOut(usage), 0);
   return `${inward.toLocaleString("en")} in ${outward.toLocaleString("en")} out`;
 }
 
@@ -176,6 +176,9 @@ export function totalsLine(totals: Totals): string {
     Boolean,
   );
   const calls = `${counted(answered, "call")}${more.length > 0 ? ` (and ${more.join(", ")})` : ""}`;
+  if (answered > 0 && totals.metered === 0) {
+    return `${calls}; their tokens, cost and time need a recording from the API`;
+  }
   const usage = `${totals.tokensIn.toLocaleString("en")} tokens in, ${totals.tokensOut.toLocaleString("en")} out`;
   const unknown = totals.unpriced > 0 ? ` and ${totals.unpriced} of unknown cost` : "";
   const saved =

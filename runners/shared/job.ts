@@ -2,6 +2,7 @@
  * A job is what a runner shows: one pattern at work on one realistic input.
  */
 import type { Ask } from "../../patterns/approve.ts";
+import type { MessagesClient } from "../../patterns/door/send.ts";
 import type { Context, LlmMessage } from "../../patterns/llm-call.ts";
 import type { Tool } from "../../patterns/tool.ts";
 import type { Suspension } from "./suspension.ts";
@@ -17,6 +18,8 @@ export interface JobContext extends Context {
   readonly asking: (script: Ask) => Ask;
   /** Where the run is kept while it waits, if it was asked to be suspended. */
   readonly suspension: Suspension | undefined;
+  /** Whether a script plays the API. */
+  readonly isScripted: boolean;
 }
 
 /** What a runner exports. */
@@ -29,6 +32,8 @@ export interface Job {
   readonly model?: string;
   /** Whether it asks a person, and can be suspended until there's an answer. */
   readonly suspends?: boolean;
+  /** Plays the API where there is no recording to replay. Its token counts are none. */
+  readonly scripted?: () => MessagesClient;
   /** Runs the pattern; gives its result, and the result in words, the status last. */
   readonly run: (input: string, context: JobContext) => Promise<JobResult>;
 }
@@ -44,6 +49,7 @@ export function defineJob<Result>(job: {
   readonly input: string;
   readonly model?: string;
   readonly suspends?: boolean;
+  readonly scripted?: () => MessagesClient;
   readonly run: (input: string, context: JobContext) => Promise<Result>;
   readonly tell: (result: Result) => string;
 }): Job {

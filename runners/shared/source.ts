@@ -1,8 +1,10 @@
 /**
  * Where a run's replies come from: a recording, the API, or the API with a recording made of it.
  */
+import { existsSync } from "node:fs";
 import { rename } from "node:fs/promises";
 import Anthropic from "@anthropic-ai/sdk";
+import type { MessagesClient } from "../../patterns/door/send.ts";
 import { RecordingError } from "../../patterns/errors.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import { createLlm, type Layer, type Llm } from "../../patterns/llm-call.ts";
@@ -29,6 +31,8 @@ interface Common {
   readonly pace?: number | undefined;
   /** What there is to spend, of this source or of several. Default: no limit. */
   readonly budget?: Budget | undefined;
+  /** Of a replay without a recording: plays the API. Default: then there is nothing to replay. */
+  readonly scripted?: (() => MessagesClient) | undefined;
   /** Of a new recording: where the replies come from. Default `api`. */
   readonly origin?: TapeHeader["origin"] | undefined;
 }
@@ -38,6 +42,8 @@ export interface Source extends AsyncDisposable {
   readonly door: Llm;
   /** The recording's, if there is one. */
   readonly header: TapeHeader | undefined;
+  /** Whether a script plays the API. */
+  readonly isScripted: boolean;
   /** The model to ask: the recording's own, or the one that was asked for. */
   readonly model: string | undefined;
   /** The tools as a run may use them: in a replay they give what they gave when it was recorded. */
@@ -61,8 +67,9 @@ export async function openSource(settings: SourceSettings): Promise<Source> {
   const { mode, file, pace } = settings;
   // Before anything is written.
   if (mode !== "replay") await checkCredentials(new Anthropic());
+  const script = mode === "replay" && !existsSync(file) ? settings.scripted : undefined;
   const recording =
-    mode === "replay"
+    mode === "replay" && !script
       ? await openRecording(file, { mode, pace })
       : mode === "record"
         ? await openPartial(settings)
@@ -74,12 +81,13 @@ export async function openSource(settings: SourceSettings): Promise<Source> {
   const model = header?.model ?? settings.model;
   return {
     door: createLlm({
-      client: recording ? recordedClient(recording) : new Anthropic(),
+      client: recording ? recordedClient(recording) : (script?.() ?? new Anthropic()),
       concurrency: header?.concurrency,
       model,
       layers,
     }),
     header,
+    isScripted: script !== undefined,
     model,
     recorded: (tools) => (recording ? recordedTools(tools, recording) : tools),
     unused: () => (mode === "replay" ? (recording?.unused() ?? []) : []),

@@ -3,6 +3,7 @@
  */
 import type { Usage } from "../../patterns/step.ts";
 import type { TraceCall, TraceStep } from "../../patterns/trace-file.ts";
+import { addUsage, noUsage, type UsageSum } from "../../patterns/usage.ts";
 
 /** All calls of a run, each with the path of its step. */
 export function callsIn(steps: readonly TraceStep[]): (TraceCall & { readonly path: string })[] {
@@ -12,6 +13,8 @@ export function callsIn(steps: readonly TraceStep[]): (TraceCall & { readonly pa
 /** The sums over all calls. */
 export interface Totals {
   readonly answered: number;
+  /** How many of those have token counts: none where a script plays the API. */
+  readonly metered: number;
   readonly failed: number;
   readonly cancelled: number;
   readonly tokensIn: number;
@@ -31,7 +34,8 @@ export interface Totals {
 /** Adds up the calls. */
 export function totalsOf(calls: readonly TraceCall[]): Totals {
   const ended = calls.filter(({ outcome }) => outcome !== "unfinished");
-  const answered = ended.filter(({ usage }) => usage !== undefined);
+  const answered = ended.filter(({ outcome }) => outcome === "ok");
+  const metered = answered.filter(({ usage }) => usage !== undefined);
   const sum = (of: (call: TraceCall) => number) =>
     ended.reduce((total, call) => total + of(call), 0);
   const begin = Math.min(...ended.map(({ begin }) => begin));
@@ -39,12 +43,13 @@ export function totalsOf(calls: readonly TraceCall[]): Totals {
   const ms = ended.length > 0 ? end - begin : 0;
   return {
     answered: answered.length,
+    metered: metered.length,
     failed: ended.filter(({ outcome }) => outcome === "failed").length,
     cancelled: ended.filter(({ outcome }) => outcome === "cancelled").length,
     tokensIn: sum(({ usage }) => tokensIn(usage)),
-    tokensOut: sum(({ usage }) => usage?.output_tokens ?? 0),
+    tokensOut: sum(({ usage }) => tokensOut(usage)),
     usd: sum(({ usd }) => usd ?? 0),
-    unpriced: answered.filter(({ usd }) => usd === undefined).length,
+    unpriced: metered.filter(({ usd }) => usd === undefined).length,
     ms,
     savedMs: Math.max(0, sum((call) => (call.outcome === "cancelled" ? 0 : call.ms)) - ms),
     estimated: ended.some(({ estimated }) => estimated),
@@ -53,7 +58,17 @@ export function totalsOf(calls: readonly TraceCall[]): Totals {
 
 /** All tokens that went in, from the cache or not. */
 export function tokensIn(usage: Usage | undefined): number {
-  if (!usage) return 0;
-  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage;
-  return input_tokens + (cache_creation_input_tokens ?? 0) + (cache_read_input_tokens ?? 0);
+  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = sumOf(usage);
+  return input_tokens + cache_creation_input_tokens + cache_read_input_tokens;
+}
+
+/** All tokens that came out. */
+export function tokensOut(usage: Usage | undefined): number {
+  return sumOf(usage).output_tokens;
+}
+
+function sumOf(usage: Usage | undefined): UsageSum {
+  const sum = noUsage();
+  if (usage) addUsage(sum, usage);
+  return sum;
 }

@@ -6,14 +6,17 @@ import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import type { TapeHeader } from "../../patterns/recording.ts";
 import type { RunEvent } from "../../patterns/step.ts";
-import { collectTrace } from "../../patterns/trace-file.ts";
+import { collectTrace, type Trace } from "../../patterns/trace-file.ts";
 import { harmless, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
 import type { Mode } from "./source.ts";
 import { callsIn, totalsOf } from "./trace.ts";
 import { dollars } from "./words.ts";
 
 export interface View {
-  readonly start: (recorded: TapeHeader | undefined) => void;
+  /** What it has seen of the run. */
+  readonly trace: Trace;
+  /** Says where the replies come from. */
+  readonly start: (source: TapeHeader | "scripted" | undefined) => void;
   readonly onEvent: (event: RunEvent) => void;
   /** Keeps out of the way while something else has the terminal. */
   readonly aside: <T>(work: () => Promise<T>) => Promise<T>;
@@ -89,10 +92,11 @@ function liveView(subject: Subject, { output, env }: Place): View {
   };
   const totals = () => paint("bold", wrap(totalsLine(totalsOf(callsIn(trace.steps()))), columns()));
   return {
-    start: (recorded) => {
+    trace,
+    start: (source) => {
       const title = wrap(`${subject.name}  ${subject.title}`, columns());
       const bold = paint("bold", subject.name) + title.slice(subject.name.length);
-      stdout.write(`${bold}\n${paint("dim", wrap(origin(subject, recorded), columns()))}\n`);
+      stdout.write(`${bold}\n${paint("dim", wrap(origin(subject, source), columns()))}\n`);
       timer = setInterval(draw, REDRAW_MS);
     },
     onEvent: (event) => {
@@ -128,7 +132,8 @@ function plainView(subject: Subject, output: Output): View {
   const trace = collectTrace();
   const write = (text: string) => output.stdout.write(text);
   return {
-    start: (recorded) => write(`${subject.name}  ${subject.title}\n${origin(subject, recorded)}\n`),
+    trace,
+    start: (source) => write(`${subject.name}  ${subject.title}\n${origin(subject, source)}\n`),
     onEvent: (event) => {
       trace.onEvent(event);
       if (event.type !== "end" || event.kind !== "step" || !event.path.includes("/")) return;
@@ -155,13 +160,18 @@ function plainView(subject: Subject, output: Output): View {
 
 function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
   const trace = collectTrace();
+  let isScripted = false;
   const print = (rest: object) => {
     const calls = callsIn(trace.steps());
-    const told = { ...rest, calls: calls.map(figuresOf), totals: totalsOf(calls) };
-    stdout.write(`${JSON.stringify({ pattern: name, mode, ...told }, replacer)}\n`);
+    const subject = { pattern: name, mode, ...(isScripted && { isScripted }) };
+    const figures = { calls: calls.map(figuresOf), totals: totalsOf(calls) };
+    stdout.write(`${JSON.stringify({ ...subject, ...rest, ...figures }, replacer)}\n`);
   };
   return {
-    start: () => {},
+    trace,
+    start: (source) => {
+      isScripted = source === "scripted";
+    },
     onEvent: trace.onEvent,
     aside: (work) => work(),
     end: ({ result, unused }) => print({ result, ...(unused.length > 0 && { unused }) }),
@@ -172,7 +182,8 @@ function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
   };
 }
 
-function origin({ mode }: Subject, recorded: TapeHeader | undefined): string {
+function origin({ mode }: Subject, recorded: TapeHeader | "scripted" | undefined): string {
+  if (recorded === "scripted") return "scripted: a function plays the API; nothing is spent";
   if (!recorded || mode !== "replay") return mode === "record" ? "recording" : "live";
   const day = recorded.date.slice(0, 10);
   if (recorded.origin === "api")

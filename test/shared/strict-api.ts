@@ -45,9 +45,9 @@ export function strictApi(script: readonly Turn[]): StrictApi {
   const issued: Message[] = [];
   const refusals: string[] = [];
   const queue = [...script];
-  const next = (body: string) => {
+  const next = (body: string, betas: readonly string[]) => {
     sent.push(body);
-    const broken = brokenRule(body, issued);
+    const broken = brokenRule(body, issued, betas);
     if (broken) {
       refusals.push(broken);
       return broken;
@@ -66,12 +66,12 @@ export function strictApi(script: readonly Turn[]): StrictApi {
     error: { type: "invalid_request_error", message: rule },
   });
   return {
-    llm: (params, { name, signal } = {}) =>
+    llm: ({ betas = [], ...params }, { name, signal } = {}) =>
       callStep(
         name,
         async () => {
           signal?.throwIfAborted();
-          const outcome = next(JSON.stringify(params));
+          const outcome = next(JSON.stringify(params), betas);
           if (outcome === undefined) throw new HaltError("The script has no turn left");
           if (typeof outcome === "string")
             throw APIError.generate(400, refusal(outcome), undefined, new Headers());
@@ -80,7 +80,8 @@ export function strictApi(script: readonly Turn[]): StrictApi {
         signal,
       ),
     answer: (exchange) => {
-      const outcome = next(JSON.stringify(exchange.body));
+      const betas = String(exchange.headers["anthropic-beta"] ?? "").split(",");
+      const outcome = next(JSON.stringify(exchange.body), betas);
       if (typeof outcome === "object") {
         // The wire's blocks are the SDK's, whose types have no index signature.
         const blocks = outcome.content as unknown as (Wire & { type: string })[];
@@ -147,9 +148,13 @@ export function expectSamePrefixes({ sent }: StrictApi, apart: readonly string[]
 }
 
 /** Names the rule that a request breaks, if it breaks one. `issued` are the turns that the API gave. */
-export function brokenRule(body: string, issued: readonly Message[] = []): string | undefined {
+export function brokenRule(
+  body: string,
+  issued: readonly Message[] = [],
+  betas: readonly string[] = [],
+): string | undefined {
   try {
-    check(body, issued);
+    check(body, issued, betas);
     return undefined;
   } catch (error) {
     if (error instanceof Broken) return error.message;
@@ -173,6 +178,7 @@ const FIELDS: ReadonlySet<string> = new Set([
     " ",
   ),
   ..."stream metadata output_config service_tier container inference_geo".split(" "),
+  "context_management",
 ]);
 
 const TOOL_FIELDS: ReadonlySet<string> = new Set(
@@ -184,12 +190,13 @@ const BLOCKS: Readonly<Record<string, ReadonlySet<string>>> = {
   assistant: new Set([
     ..."text thinking redacted_thinking tool_use server_tool_use".split(" "),
     ..."web_search_tool_result web_fetch_tool_result code_execution_tool_result".split(" "),
+    "compaction",
   ]),
 };
 
 const ajv = new Ajv();
 
-function check(body: string, issued: readonly Message[]): void {
+function check(body: string, issued: readonly Message[], betas: readonly string[]): void {
   // Reports (claude-code#3277 and many more): half a surrogate pair is no valid JSON to the API.
   const request: Wire = JSON.parse(body, (_, value) => {
     rule(typeof value !== "string" || !/\p{Surrogate}/u.test(value), "no low surrogate in string");
@@ -202,6 +209,7 @@ function check(body: string, issued: readonly Message[]): void {
   rule(Number.isSafeInteger(request.max_tokens), "max_tokens: Field required");
   rule(Number(request.max_tokens) >= 0, "max_tokens: must not be negative");
   checkTools(request);
+  checkEdits(request, betas);
   checkMessages(request, issued);
 }
 
@@ -214,6 +222,12 @@ function checkTools({ model, tools = [], tool_choice, thinking }: Wire): void {
     rule(/^[a-zA-Z0-9_-]{1,64}$/.test(String(tool.name)), "tools: name must match the pattern");
     rule(!names.has(tool.name), "tools: Tool names must be unique");
     names.add(tool.name);
+    if (tool.type === "memory_20250818") {
+      // The SDK's types: the API has all the rest of it, and takes this one name.
+      const fields = Object.keys(tool).sort().join();
+      rule(fields === "name,type" && tool.name === "memory", "tools: memory takes no other field");
+      continue;
+    }
     rule(isText(tool.description), "tools: description must be a text");
     rule(isRecord(tool.input_schema), "tools: input_schema: Field required");
     rule(tool.input_schema.type === "object", "tools: input_schema.type must be 'object'");
@@ -232,7 +246,27 @@ function checkTools({ model, tools = [], tool_choice, thinking }: Wire): void {
   rule(!isForced || !takesNone, "tool_choice: this model doesn't support forced tool use");
 }
 
-function checkMessages({ messages }: Wire, issued: readonly Message[]): void {
+/** The SDK's types, and the documentation of context editing and of compaction. */
+function checkEdits({ context_management }: Wire, betas: readonly string[]): void {
+  const { edits = [] } = (context_management ?? {}) as { readonly edits?: readonly Wire[] };
+  for (const { type, trigger } of edits) {
+    const isCompaction = type === "compact_20260112";
+    const beta = isCompaction ? "compact-2026-01-12" : "context-management-2025-06-27";
+    rule(betas.includes(beta), "context_management: Extra inputs are not permitted");
+    if (!isCompaction || !isRecord(trigger)) continue;
+    rule(Number(trigger.value) >= 50_000, "compact_20260112.trigger: must be at least 50000");
+  }
+}
+
+/** A report (a provider's notes): a summary goes back only beside the edit that it came of. */
+function checkSummaries({ context_management }: Wire, blocks: readonly Block[]): void {
+  const { edits = [] } = (context_management ?? {}) as { readonly edits?: readonly Wire[] };
+  const isDeclared = edits.some(({ type }) => type === "compact_20260112");
+  const hasSummary = blocks.some(({ type }) => type === "compaction");
+  rule(isDeclared || !hasSummary, "compaction: its strategy must be declared");
+}
+
+function checkMessages({ messages, ...request }: Wire, issued: readonly Message[]): void {
   rule(
     Array.isArray(messages) && messages.length > 0,
     "messages: at least one message is required",
@@ -261,15 +295,22 @@ function checkMessages({ messages }: Wire, issued: readonly Message[]): void {
     }
     open = calls.map(({ id }) => id);
     checkThinking(blocks, issued);
+    checkSummaries(request, blocks);
   }
   rule(open.length === 0, "tool_use ids were found without tool_result blocks immediately after");
-  // The SDK's types (prefill gives a 400) and reports (goose#7425); but a paused turn is gone on with.
+  // The SDK's types (prefill gives a 400) and reports (goose#7425); but a paused turn is gone on with,
+  // and so is a summary that stands alone.
   const last = all.at(-1);
+  const isSummary = last?.blocks.every(({ type }) => type === "compaction");
   const isPaused = issued.some(
     ({ stop_reason, content }) =>
-      stop_reason === "pause_turn" && isDeepStrictEqual(sendable(content), last?.blocks),
+      ["pause_turn", "compaction"].includes(String(stop_reason)) &&
+      isDeepStrictEqual(sendable(content), last?.blocks),
   );
-  rule(last?.role === "user" || isPaused, "The conversation must end with a user message");
+  rule(
+    last?.role === "user" || isPaused || isSummary === true,
+    "The conversation must end with a user message",
+  );
 }
 
 function blocksOf(role: string, content: unknown): readonly Block[] {

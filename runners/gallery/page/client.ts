@@ -2,6 +2,7 @@
  * What runs in the page.
  */
 import type { TraceFile } from "../../../patterns/trace-file.ts";
+import { unpack } from "../pack.ts";
 import { byId } from "./dom.ts";
 import { startDrop } from "./drop.ts";
 import type { ClientData } from "./html.ts";
@@ -14,7 +15,7 @@ import { startViewer, type Viewer } from "./viewer.ts";
 startTheme();
 startCopying();
 const data = document.getElementById("data");
-if (data) start(JSON.parse(data.textContent ?? "") as ClientData); // html.ts has written it
+if (data) start(unpack(data.textContent ?? "") as ClientData); // html.ts has written it
 
 function start(page: ClientData): void {
   const source = startSource(page);

@@ -15,7 +15,7 @@ export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? char);
 }
 
-/** A value as JSON that can stand in a `<script>`. */
-export function scriptJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll("<", "\\u003c");
+/** JSON so that it can stand in a `<script>`. */
+export function inScript(json: string): string {
+  return json.replaceAll("<", "\\u003c");
 }

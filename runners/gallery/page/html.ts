@@ -4,10 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import { dollars } from "../../shared/words.ts";
+import { pack } from "../pack.ts";
 import type { Card, IndexData, PageData, PageLink, Source } from "../page-data.ts";
 import type { Assets } from "./assets.ts";
 import { drawingSvg } from "./drawing.ts";
-import { escaped, scriptJson } from "./escape.ts";
+import { escaped, inScript } from "./escape.ts";
 
 /** What the script gets to know of its page. */
 export interface ClientData
@@ -41,7 +42,7 @@ ${source}
 </div>
 </div>
 </main>`;
-  const data_ = `<script type="application/json" id="data">${scriptJson(client)}</script>`;
+  const data_ = `<script type="application/json" id="data">${inScript(pack(client))}</script>`;
   return document(`${name} · effective agents`, body + data_, assets, classes);
 }
 
@@ -145,6 +146,11 @@ function header(
 </header>`;
 }
 
+/** What the two facts of a page are about: of a failure they are its two runs. */
+function factNames(kind: PageData["kind"]): readonly [string, string] {
+  return kind === "failure" ? ["Without the catch", "With it"] : ["Use when", "Costs"];
+}
+
 function intro({
   name,
   kind,
@@ -157,9 +163,10 @@ function intro({
   copyCommand,
   copyAlong,
 }: PageData): string {
+  const [first, second] = factNames(kind);
   const facts = [
-    useWhen && `<div><dt>Use when</dt><dd>${prose(useWhen)}</dd></div>`,
-    costs && `<div><dt>Costs</dt><dd>${prose(costs)}</dd></div>`,
+    useWhen && `<div><dt>${first}</dt><dd>${prose(useWhen)}</dd></div>`,
+    costs && `<div><dt>${second}</dt><dd>${prose(costs)}</dd></div>`,
     (command || copyCommand) &&
       `<div><dt>Take it</dt><dd>${command ? commandHtml(command) : ""}${copyCommand ? commandHtml(copyCommand) : ""}${
         copyAlong.length > 0
@@ -229,6 +236,7 @@ function livePanel({ name, capUsd = 0 }: PageData): string {
 
 function cardHtml({
   name,
+  kind,
   article,
   sentence,
   drawing,
@@ -238,14 +246,15 @@ function cardHtml({
   usd,
   estimated,
 }: Card): string {
+  const [first, second] = factNames(kind);
   const about = estimated ? "~" : "";
   const figures = [
     calls !== undefined && `${calls} ${calls === 1 ? "call" : "calls"}`,
     usd !== undefined && `${about}${dollars(usd)}`,
   ].filter(Boolean);
   const facts = [
-    useWhen && `<div><dt>Use when</dt><dd>${prose(useWhen)}</dd></div>`,
-    costs && `<div><dt>Costs</dt><dd>${prose(costs)}</dd></div>`,
+    useWhen && `<div><dt>${first}</dt><dd>${prose(useWhen)}</dd></div>`,
+    costs && `<div><dt>${second}</dt><dd>${prose(costs)}</dd></div>`,
   ].filter(Boolean);
   return `<li class="card"><div class="card-head"><h3><a href="${escaped(name)}.html">${escaped(name)}</a></h3>${article ? `<p class="article">${escaped(article)}</p>` : ""}</div><p class="sentence">${prose(sentence)}</p>${
     drawing ? `<div class="sketch">${drawingSvg(drawing)}</div>` : ""

@@ -1,0 +1,100 @@
+/**
+ * Files that outlive a run: the API's memory tool, over a folder.
+ *
+ *     run 1 ─► create /memories/notes.md ─┐
+ *                                         ├─ folder/memories/notes.md
+ *     run 2 ─► view /memories/notes.md ◄──┘
+ *
+ * Use when a later run is to know what an earlier one found out, or when a run's results are cleared
+ * (context.ts) and something of them must last. The API tells the model to look into its memory first.
+ *
+ * Costs a call to the tool each time something is looked up or written down. What is in there was written by
+ * a model, after texts that may come from anywhere: it's material, so give each user a folder of their own,
+ * and read what you take out of it.
+ *
+ * In Anthropic's "Effective context engineering for AI agents": structured note-taking.
+ * Copy along: tool.ts
+ */
+import type { BetaMemoryTool20250818Command as Command } from "@anthropic-ai/sdk/resources/beta/messages";
+import { BetaLocalFilesystemMemoryTool, betaMemoryTool } from "@anthropic-ai/sdk/tools/memory/node";
+import { defineTool, type Tool, ToolError } from "./tool.ts";
+
+/**
+ * Makes a memory of a folder. The model's `/memories` is its subfolder `memories`, made when it's first
+ * needed, readable by its owner alone. No path and no link leads out of it. What a turn asks for at once is
+ * done one after the other, so that no change is lost.
+ *
+ * @throws {TypeError} The folder is no path.
+ *
+ * @example
+ * const result = await runAgent(task, { tools: [createMemory("/var/lib/app/alice")] });
+ */
+export function createMemory(folder: string): Tool {
+  if (typeof folder !== "string" || folder.trim() === "") {
+    throw new TypeError(`The memory's folder must be a path, got ${JSON.stringify(folder)}`);
+  }
+  let before: Promise<unknown> = Promise.resolve();
+  return defineTool<Command>({
+    name: "memory",
+    // The API has its own description of it, and of its schema; this one holds the input to it.
+    type: "memory_20250818",
+    description: "Read and write files that last beyond this conversation.",
+    input_schema: {
+      type: "object",
+      properties: PROPERTIES,
+      required: ["command"],
+      additionalProperties: false,
+    },
+    run: (input, { signal }) => {
+      const result = before.then(async () => {
+        signal?.throwIfAborted();
+        return perform(folder, input);
+      });
+      before = result.catch(() => {});
+      return result;
+    },
+  });
+}
+
+async function perform(folder: string, input: Command): Promise<string> {
+  const { command } = input;
+  const missing = NEEDED[command].filter((field) => !Object.hasOwn(input, field));
+  if (missing.length > 0) throw new ToolError(`'${command}' also needs ${missing.join(" and ")}.`);
+  try {
+    const memory = await BetaLocalFilesystemMemoryTool.init(folder);
+    return String(await betaMemoryTool(memory).run(input));
+  } catch (error) {
+    throw new ToolError(faultOf(command, error), { cause: error });
+  }
+}
+
+/** The machine's own errors would tell the model where the folder is. */
+function faultOf(command: string, error: unknown): string {
+  const { message, code } = error as NodeJS.ErrnoException;
+  if (code === undefined)
+    return `${message.replace(/\.$/, "")}. View /memories to see what is there.`;
+  return `'${command}' failed (${code}). View /memories to see what is there, or go on without it.`;
+}
+
+/** What each command takes, all of it needed but for `view_range`. */
+const NEEDED: Readonly<Record<Command["command"], readonly string[]>> = {
+  view: ["path"],
+  create: ["path", "file_text"],
+  str_replace: ["path", "old_str", "new_str"],
+  insert: ["path", "insert_line", "insert_text"],
+  delete: ["path"],
+  rename: ["old_path", "new_path"],
+};
+
+const PROPERTIES = {
+  command: { type: "string", enum: Object.keys(NEEDED) },
+  path: { type: "string" },
+  file_text: { type: "string" },
+  old_str: { type: "string", minLength: 1 },
+  new_str: { type: "string" },
+  insert_line: { type: "integer", minimum: 0 },
+  insert_text: { type: "string" },
+  old_path: { type: "string" },
+  new_path: { type: "string" },
+  view_range: { type: "array", items: { type: "integer" }, minItems: 2, maxItems: 2 },
+} as const;
