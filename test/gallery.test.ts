@@ -222,6 +222,7 @@ test("makes each page one file of less than 400 kB compressed", () => {
   expect([...site.keys()]).toEqual([
     "index.html",
     ...gallery.pages.map(({ name }) => `${name}.html`),
+    "own.html",
   ]);
   for (const [name, html] of site) {
     expect(gzipSync(html).length, name).toBeLessThan(400_000);

@@ -62,6 +62,18 @@ export function ownPage(trace: TraceFile, name: string, pages: readonly Page[]):
   };
 }
 
+/** The page for a trace that is dropped on it. */
+export function emptyPage(): Page {
+  return {
+    ...NOTHING,
+    name: "own",
+    kind: "own",
+    sentence: "A trace that you drop here is shown here, and goes nowhere else.",
+    command: "",
+    sources: [],
+  };
+}
+
 const NOTHING = {
   article: "",
   drawing: "",

@@ -8,7 +8,7 @@ import { UsageError } from "../shared/explain.ts";
 import { buildAssets } from "./page/assets.ts";
 import { renderIndex, renderPage } from "./page/html.ts";
 import type { PageData } from "./page-data.ts";
-import type { Gallery } from "./pages.ts";
+import { emptyPage, type Gallery } from "./pages.ts";
 
 /** What a server adds to each page. */
 export type LiveFacts = Pick<PageData, "isLive" | "capUsd">;
@@ -18,10 +18,12 @@ export type Site = ReadonlyMap<string, string>;
 
 /** Makes the files of a gallery. */
 export async function makeSite(
-  { pages, index, runnable }: Gallery,
+  { pages: given, index, runnable }: Gallery,
   live: LiveFacts,
 ): Promise<Site> {
   const assets = await buildAssets();
+  const hasOwn = given.some(({ kind }) => kind === "own");
+  const pages = hasOwn ? given : [...given, emptyPage()];
   const links = pages.map(({ name, kind, sentence }) => ({ name, kind, sentence }));
   const files = pages.map((page) => {
     const isLive = live.isLive && runnable.has(page.name);

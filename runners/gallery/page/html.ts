@@ -53,7 +53,7 @@ export function renderIndex({ cards, choices }: IndexData, assets: Assets): stri
     if (inGroup.length === 0) return "";
     return `<section class="group"><h2>${title}</h2><p class="note">${note}</p><ul class="${inGroup.some(({ drawing }) => drawing) ? "cards" : "cards small"}">${inGroup.map(cardHtml).join("")}</ul></section>`;
   };
-  const body = `${header(cards, undefined)}
+  const body = `${header([...cards, { name: "own", kind: "own" }], undefined)}
 <main class="index">
 <section class="hero"><h1>Building effective agents, <br>seen from inside</h1>
 <p>Each pattern as a drawing, the source that runs, and a recorded run played on it, call by call. Everything here is read from the modules and the recordings.</p></section>
@@ -66,6 +66,7 @@ export function renderIndex({ cards, choices }: IndexData, assets: Assets): stri
 ${group("Workflows", "The path is written in code.", ["workflow"])}
 ${group("Agents", "The model chooses the path.", ["agent"])}
 ${group("How agents fail", "A small run each, with what catches it.", ["failure"])}
+<section class="group"><h2>Your own</h2><p class="note">${prose("What `--trace run.json` has written, what an app has with `collectTrace`, or an OpenTelemetry export.")}</p><p class="open-own"><a href="own.html">Open a run of your own</a></p></section>
 </main>`;
   return document("effective agents", body, assets, new Map());
 }
