@@ -43,7 +43,10 @@ ${source}
 </div>
 </main>`;
   const data_ = `<script type="application/json" id="data">${inScript(pack(client))}</script>`;
-  return document(`${name} · effective agents`, body + data_, assets, classes);
+  return wholePage(
+    { title: `${titleOf(data)} · effective agents`, body: body + data_, classes, isLive },
+    assets,
+  );
 }
 
 /** Makes the first page. */
@@ -68,15 +71,19 @@ ${group("Agents", "The model chooses the path.", ["agent"])}
 ${group("How agents fail", "A small run each, with what catches it.", ["failure"])}
 <section class="group"><h2>Your own</h2><p class="note">${prose("What `--trace run.json` has written, what an app has with `collectTrace`, or an OpenTelemetry export.")}</p><p class="open-own"><a href="own.html">Open a run of your own</a></p></section>
 </main>`;
-  return document("effective agents", body, assets, new Map());
+  return wholePage({ title: "effective agents", body, classes: new Map(), isLive: false }, assets);
 }
 
-function document(
-  title: string,
-  body: string,
-  { script, style }: Assets,
-  classes: ReadonlyMap<string, string>,
-): string {
+interface Content {
+  readonly title: string;
+  readonly body: string;
+  /** Styles, by the names of their classes. */
+  readonly classes: ReadonlyMap<string, string>;
+  /** Whether it may speak to the server that it came from. */
+  readonly isLive: boolean;
+}
+
+function wholePage({ title, body, classes, isLive }: Content, { script, style }: Assets): string {
   const colours = [...classes].map(([css, name]) => `.${name}{${css}}`).join("");
   const sheet = style + colours;
   const policy = [
@@ -84,7 +91,7 @@ function document(
     `script-src '${hashOf(THEME)}' '${hashOf(script)}'`,
     `style-src '${hashOf(sheet)}'`,
     "font-src data:",
-    "connect-src 'self'",
+    `connect-src ${isLive ? "'self'" : "'none'"}`,
     "base-uri 'none'",
     "form-action 'none'",
     "require-trusted-types-for 'script'",
@@ -102,7 +109,7 @@ function document(
 </head>
 <body>
 ${body}
-<footer>Set in IBM Plex. No network, no key: all of it is in this file.</footer>
+<footer>Set in IBM Plex. ${isLive ? "What you run here goes to the API, through the server on this machine." : "No network, no key: all of it is in this file."}</footer>
 <script>${script}</script>
 </body>
 </html>
