@@ -1,12 +1,9 @@
 /** The gallery's server: who may ask it, what it tells of a run, and that a run ends when it's told to. */
 import { once } from "node:events";
 import { request } from "node:http";
-import { expect, onTestFinished, test } from "vitest";
-import { createBudget } from "../patterns/layers/budget.ts";
-import { createLlm } from "../patterns/llm-call.ts";
-import { startLiveServer } from "../runners/gallery/live-server.ts";
-import { JOBS } from "../runners/shared/cli.ts";
-import { type Answer, fails, hold, reply, startServer } from "./shared/server.ts";
+import { expect, test } from "vitest";
+import { type Live, startLive } from "./shared/live.ts";
+import { type Answer, fails, hold, reply } from "./shared/server.ts";
 
 const LABEL = reply("<label>billing</label>");
 const PAGES = new Map([
@@ -14,42 +11,12 @@ const PAGES = new Map([
   ["route.html", "the page of route"],
 ]);
 
-/** A live server whose API gives these answers. */
-async function live(answers: [Answer, ...Answer[]] = [LABEL], usd = 0.5) {
-  const api = await startServer(...answers);
-  const budget = createBudget({ usd });
-  const door = createLlm({ client: api.client(), layers: [budget.layer] });
-  const end = new AbortController();
-  const server = await startLiveServer({
-    site: PAGES,
-    jobs: new Map([...JOBS].filter(([name]) => name === "route" || name === "vote")),
-    source: {
-      door,
-      header: undefined,
-      isScripted: false,
-      model: undefined,
-      recorded: (tools) => tools,
-      unused: () => [],
-      keep: async () => {},
-      [Symbol.asyncDispose]: async () => {},
-    },
-    budget,
-    capUsd: usd,
-    port: 0,
-    signal: end.signal,
-  });
-  onTestFinished(async () => {
-    end.abort();
-    await server.closed;
-  });
-  return { ...server, api, end, port: Number(new URL(server.url).port) };
-}
-
-type Server = Awaited<ReturnType<typeof live>>;
+const live = (answers: [Answer, ...Answer[]] = [LABEL], capUsd?: number) =>
+  startLive(PAGES, answers, capUsd);
 
 /** Posts as the server's own page does, but for what is given. */
 function post(
-  { url }: Server,
+  { url }: Live,
   path: string,
   body: unknown,
   { headers = {}, signal }: { headers?: Record<string, string>; signal?: AbortSignal } = {},
@@ -309,7 +276,7 @@ test("an end of the server ends all runs, and then it is closed", async () => {
   const server = await live([hold]);
   const events = eventsOf(await post(server, "/api/run", { pattern: "route", input: "Hello?" }));
   const call = await server.api.received(1);
-  server.end.abort(new Error("interrupted"));
+  server.end(new Error("interrupted"));
   await call.gone;
   expect((await until(events, "end")).data).toEqual({ error: "Stopped" });
   await server.closed;
