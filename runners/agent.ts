@@ -10,8 +10,8 @@
 import { fileURLToPath } from "node:url";
 import { type AgentOptions, type AgentResult, runAgent } from "../patterns/agent.ts";
 import { createRepoTools } from "../patterns/repo-tools.ts";
-import { counted } from "./shared/format.ts";
 import { defineJob } from "./shared/job.ts";
+import { counted } from "./shared/words.ts";
 
 const QUESTION =
   "When a vote is decided early, what becomes of the voters that are still in flight, and how does the caller tell them from voters that were never started?";

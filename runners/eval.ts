@@ -15,10 +15,11 @@ import { BudgetError } from "../patterns/errors.ts";
 import { createRepoTools } from "../patterns/repo-tools.ts";
 import { observe } from "../patterns/step.ts";
 import type { Tool } from "../patterns/tool.ts";
+import { collectTrace } from "../patterns/trace-file.ts";
 import { askAboutCode, DENY, ROOT, whyNot } from "./agent.ts";
 import { explain, UsageError } from "./shared/explain.ts";
 import { openSource, type SourceSettings } from "./shared/source.ts";
-import { createTrace, totalsOf } from "./shared/trace.ts";
+import { callsIn, totalsOf } from "./shared/trace.ts";
 
 /** A question, and the files of which one must be cited. */
 export interface Question {
@@ -88,9 +89,9 @@ export async function evaluate(question: Question, settings: EvalSettings): Prom
   if (mode === "replay" && !existsSync(file)) {
     return { id, verdict: "skip", why: "not recorded", turns: 0, tokensIn: 0, tokensOut: 0 };
   }
-  const trace = createTrace();
+  const trace = collectTrace();
   const ending = await observe(trace.onEvent, () => attempt(question, { ...settings, file }));
-  const { answered, tokensIn, tokensOut, usd, unpriced } = totalsOf(trace.calls());
+  const { answered, tokensIn, tokensOut, usd, unpriced } = totalsOf(callsIn(trace.steps()));
   const cost = { turns: answered, tokensIn, tokensOut, ...(unpriced === 0 && { usd }) };
   return { id, ...ending, ...cost };
 }

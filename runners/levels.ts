@@ -10,14 +10,16 @@
  */
 import { BudgetError } from "../patterns/errors.ts";
 import { observe, runPattern, step } from "../patterns/step.ts";
+import { collectTrace } from "../patterns/trace-file.ts";
 import { agentSdk } from "./levels/agent-sdk.ts";
 import type { Level, Outcome } from "./levels/level.ts";
 import { loop } from "./levels/loop.ts";
 import { toolRunner } from "./levels/tool-runner.ts";
-import { counted, totalsLine } from "./shared/format.ts";
+import { totalsLine } from "./shared/format.ts";
 import { defineJob, type JobContext } from "./shared/job.ts";
 import { type Kept, keptWith } from "./shared/lines-of-code.ts";
-import { createTrace, totalsOf } from "./shared/trace.ts";
+import { callsIn, totalsOf } from "./shared/trace.ts";
+import { counted } from "./shared/words.ts";
 
 const LEVELS: readonly Level[] = [loop, toolRunner, agentSdk];
 
@@ -53,15 +55,15 @@ async function outcomeOf(level: Level, question: string, context: JobContext): P
   if (level.isApart && context.mode !== "live") {
     return { status: "not recorded: it's a process of its own; npm run live levels asks it" };
   }
-  const trace = createTrace();
+  const trace = collectTrace();
   const ask = () => level.ask(question, context);
   try {
     const outcome = await observe(trace.onEvent, () => runPattern(level.name, ask, context.signal));
-    return { ...(!level.isApart && { totals: totalsOf(trace.calls()) }), ...outcome };
+    return { ...(!level.isApart && { totals: totalsOf(callsIn(trace.steps())) }), ...outcome };
   } catch (error) {
     if (!(error instanceof BudgetError)) throw error;
     const status = `no answer within the budget (${error.message})`;
-    return { status, totals: totalsOf(trace.calls()) };
+    return { status, totals: totalsOf(callsIn(trace.steps())) };
   }
 }
 

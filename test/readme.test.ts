@@ -13,11 +13,14 @@ import { createLlm } from "../patterns/llm-call.ts";
 import type { TapeLine } from "../patterns/recording/tape.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import type { Routes } from "../patterns/route.ts";
+import { step } from "../patterns/step.ts";
 import { vote } from "../patterns/vote.ts";
+import { readTrace } from "../runners/gallery/read-trace.ts";
 import { linesOfCode } from "../runners/shared/lines-of-code.ts";
 import { slogan } from "./examples/budget.ts";
 import { createGuideServer } from "./examples/server.ts";
 import { sortTickets } from "./examples/tickets.ts";
+import { traced } from "./examples/trace.ts";
 import { fillIn, README } from "./shared/readme.ts";
 import { folder, ROOT, run } from "./shared/runner.ts";
 import { withResolvers } from "./shared/scripted.ts";
@@ -244,6 +247,16 @@ test("budget.ts: when the money ends, the best draft so far comes back", async (
   expect([status, draft]).toEqual(["budget", "Rolls that rock"]);
   expect(spent).toBeLessThanOrEqual(0.03);
   expect(server.requests.length).toBeGreaterThanOrEqual(2);
+});
+
+test("trace.ts: keeps a run that ends, and one that fails", async () => {
+  const file = join(await folder(), "run.json");
+  expect(await traced(file, () => step("run", () => "done"))).toBe("done");
+  const read = async () => readTrace(await readFile(file, "utf8"));
+  expect(await read()).toMatchObject({ name: "run", origin: "live", steps: [{ value: "done" }] });
+  const failing = traced(file, () => step("run", () => Promise.reject(new Error("no"))));
+  await expect(failing).rejects.toThrow("no");
+  expect(await read()).toMatchObject({ steps: [{ outcome: "failed", error: { message: "no" } }] });
 });
 
 /** Tickets 0, 2, 4, … are about money; 3 and 7 are refused by the API. */

@@ -8,25 +8,13 @@ import { basename, dirname, join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { BudgetError } from "../patterns/errors.ts";
+import { collectTrace, type TraceCall, type TraceStep } from "../patterns/trace-file.ts";
+import { readTrace } from "../runners/gallery/read-trace.ts";
 import { job as section } from "../runners/section.ts";
-import {
-  brief,
-  dollars,
-  duration,
-  type Paint,
-  plainLine,
-  totalsLine,
-  treeLines,
-  wrap,
-} from "../runners/shared/format.ts";
-import {
-  type Call,
-  createTrace,
-  type Node,
-  type Totals,
-  totalsOf,
-} from "../runners/shared/trace.ts";
+import { type Paint, plainLine, totalsLine, treeLines, wrap } from "../runners/shared/format.ts";
+import { callsIn, type Totals, totalsOf } from "../runners/shared/trace.ts";
 import { openView } from "../runners/shared/view.ts";
+import { brief, dollars, duration } from "../runners/shared/words.ts";
 import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
 
@@ -71,7 +59,7 @@ interface JsonLine {
   readonly pattern: string;
   readonly result: unknown;
   readonly error?: string;
-  readonly calls: readonly Call[];
+  readonly calls: readonly ({ readonly path: string; readonly state: string } & TraceCall)[];
   readonly totals: Totals;
 }
 
@@ -384,6 +372,9 @@ test.for<[argv: string[], says: string]>([
   [["replay", "--recording", "x.jsonl"], "--recording goes with one pattern"],
   [["live", "route", "--recording", "x.jsonl"], "--recording goes with one pattern, in npm start"],
   [["replay", "--transcribed"], "--transcribed goes with record only"],
+  [["replay", "--trace", "run.json"], "--trace goes with one pattern: name it"],
+  [["replay", "vote", "--trace", "package.json"], "--trace: "],
+  [["replay", "vote", "--trace", "nowhere/run.json"], "--trace: there is no folder "],
   [["replay", "--colour"], "Unknown option '--colour'; see npm start -- --help"],
   [["replay", "route", "--suspend", "x.json"], "--suspend goes with refund, the job that asks"],
   [["replay", "--resume", "x.json", "--answer", "yes"], "--resume goes with refund, the job"],
@@ -675,6 +666,41 @@ test("a replay of a recording from the API says so, with measured times", async 
   expect(stdout).not.toContain("~");
 });
 
+// The trace of a run
+
+test("--trace writes a replay as the run that was recorded", async () => {
+  const file = join(await folder(), "run.json");
+  const { code, stderr } = await run(["replay", "vote", "--trace", file]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const trace = readTrace(await readFile(file, "utf8"));
+  expect(trace).toMatchObject({ name: "vote", origin: "transcribed", result: { winner: "yes" } });
+  expect(trace.startedAt).toMatch(/^2026-12-01T/);
+  expect(trace.title).toContain("SQL injection");
+  // The same file may be written again, and by another run.
+  await run(["replay", "route", "--trace", file]);
+  expect(readTrace(await readFile(file, "utf8"))).toMatchObject({ name: "route" });
+});
+
+test("--trace keeps a live run that failed, as far as it came", async () => {
+  const file = join(await folder(), "run.json");
+  await serve(LABEL, fails(400));
+  const { code } = await run(["live", "route", "--trace", file]);
+  expect(code).toBe(1);
+  const trace = readTrace(await readFile(file, "utf8"));
+  expect(trace).toMatchObject({ name: "route", origin: "live" });
+  expect(trace.steps.map(({ path, outcome }) => [path, outcome])).toEqual([
+    ["route", "failed"],
+    ["route/classify", "ok"],
+    ["route/bug", "failed"],
+  ]);
+});
+
+test("--trace writes nothing for a run that never began", async () => {
+  const file = join(await folder(), "run.json");
+  const { code } = await run(["live", "route", "--trace", file]);
+  expect([code, existsSync(file)]).toEqual([1, false]);
+});
+
 // What the recordings hold
 
 const evals = (await readdir(join(RECORDINGS, "eval"))).map((file) => `eval/${file.slice(0, -6)}`);
@@ -876,9 +902,9 @@ test.for([
   expect(wrap(text, columns)).toBe(wrapped);
 });
 
-const CALL: Call = {
-  path: "p",
-  state: "ok",
+const CALL: TraceCall = {
+  outcome: "ok",
+  sent: true,
   begin: 0,
   ms: 1_500,
   estimated: false,
@@ -916,12 +942,12 @@ test.for<[Partial<Totals>, string]>([
 
 test("what running at once has saved leaves out the calls that were cancelled", () => {
   const side = { ...CALL, begin: 200, ms: 1_000 };
-  const { ms, savedMs } = totalsOf([CALL, side, { ...side, ms: 1_300, state: "cancelled" }]);
+  const { ms, savedMs } = totalsOf([CALL, side, { ...side, ms: 1_300, outcome: "cancelled" }]);
   expect([ms, savedMs]).toEqual([1_500, 1_000]);
 });
 
 test("the calls after a broken recording come after those before", () => {
-  const { onEvent, calls } = createTrace();
+  const { onEvent, steps } = collectTrace();
   const at = Date.now();
   const model = "claude-sonnet-5-5";
   const usage = { input_tokens: 1, output_tokens: 1 };
@@ -931,14 +957,14 @@ test("the calls after a broken recording come after those before", () => {
   onEvent({ type: "end", path: "a", ms: 1, ...call, notes: { recorded } });
   onEvent({ type: "start", kind: "call", path: "b", at });
   onEvent({ type: "end", path: "b", ms: 300, ...call });
-  expect(calls()[1]?.begin).toBeGreaterThanOrEqual(2_100);
-  expect(totalsOf(calls()).savedMs).toBe(0);
+  expect(callsIn(steps())[1]?.begin).toBeGreaterThanOrEqual(2_100);
+  expect(totalsOf(callsIn(steps())).savedMs).toBe(0);
 });
 
 const BARE: Paint = (_, text) => text;
 
-function node(path: string, rest: Partial<Node> = {}): Node {
-  return { path, depth: path.split("/").length - 1, state: "ok", calls: [], ...rest };
+function node(path: string, rest: Partial<TraceStep> = {}): TraceStep {
+  return { path, begin: 0, ms: 0, outcome: "ok", calls: [], ...rest };
 }
 
 const TREE = [
@@ -946,14 +972,17 @@ const TREE = [
   node("run/first", { calls: [CALL], value: "done\nwell" }),
   node("run/first/gate", { value: true }),
   node("run/second", {
-    state: "failed",
-    calls: [{ ...UNANSWERED, state: "failed" }],
+    outcome: "failed",
+    calls: [{ ...UNANSWERED, outcome: "failed" }],
     error: new BudgetError("no money left"),
   }),
-  node("run/third", { state: "in flight", calls: [{ ...UNANSWERED, state: "in flight", ms: 0 }] }),
+  node("run/third", {
+    outcome: "unfinished",
+    calls: [{ ...UNANSWERED, outcome: "unfinished", ms: 0 }],
+  }),
   node("run/fourth", {
-    state: "cancelled",
-    calls: [{ ...UNANSWERED, state: "cancelled", sent: true }],
+    outcome: "cancelled",
+    calls: [{ ...UNANSWERED, outcome: "cancelled", sent: true }],
   }),
 ];
 
@@ -974,7 +1003,7 @@ test("a tool's step shows the call and what came of it, right behind its name", 
     node("agent"),
     node("agent/turn[0]", { calls: [CALL] }),
     node("agent/turn[0]/tool[0]", { toolCall, value: "src/http.ts:42: retry(3)" }),
-    node("agent/turn[0]/tool[1]", { toolCall, state: "failed", error: new Error("No") }),
+    node("agent/turn[0]/tool[1]", { toolCall, outcome: "failed", error: new Error("No") }),
   ];
   expect(treeLines(nodes, { paint: BARE, columns: 60, now: 0 }).slice(2)).toEqual([
     '   ├─ ✓ tool[0]  search({"pattern": "retry"}) → src/http.ts…',

@@ -2,7 +2,7 @@
  * What the runs of all ways have in common.
  */
 import type { AgentOptions, AgentResult } from "../../patterns/agent.ts";
-import { counted } from "../shared/format.ts";
+import { counted } from "../shared/words.ts";
 import { MAX_LOG, readLog, taskOf } from "./log.ts";
 
 /** What each way is run with. */

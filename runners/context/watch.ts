@@ -4,8 +4,8 @@
 import type { BetaMessage } from "@anthropic-ai/sdk/resources/beta/messages";
 import type { LlmParams } from "../../patterns/llm-call.ts";
 import type { RunEvent } from "../../patterns/step.ts";
-import { counted } from "../shared/format.ts";
 import { tokensIn } from "../shared/trace.ts";
+import { counted } from "../shared/words.ts";
 
 /** Watches one way's run. */
 export interface Watch {

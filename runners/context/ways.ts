@@ -4,7 +4,7 @@
 import { runAgent } from "../../patterns/agent.ts";
 import { manageContext } from "../../patterns/context.ts";
 import { runSubagent } from "../../patterns/subagent.ts";
-import { counted } from "../shared/format.ts";
+import { counted } from "../shared/words.ts";
 import { ending, type Means, RUN, TASK } from "./run.ts";
 import { runTwice } from "./two-runs.ts";
 

@@ -9,7 +9,7 @@ import { runAgent } from "../../patterns/agent.ts";
 import { costOf } from "../../patterns/cost.ts";
 import { createBudget } from "../../patterns/layers/budget.ts";
 import { defineTool } from "../../patterns/tool.ts";
-import { dollars } from "../shared/format.ts";
+import { dollars } from "../shared/words.ts";
 import { defineFailure } from "./failure.ts";
 import { type Play, playedBy, resultsIn, takes } from "./scripted.ts";
 

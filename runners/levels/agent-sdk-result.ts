@@ -1,8 +1,9 @@
 /**
  * What the Claude Agent SDK says of its run, in our words and figures.
  */
-import { counted, dollars } from "../shared/format.ts";
+
 import type { Totals } from "../shared/trace.ts";
+import { counted, dollars } from "../shared/words.ts";
 import type { AgentSdkResult } from "./agent-sdk-package.ts";
 import type { Outcome } from "./level.ts";
 

@@ -4,7 +4,7 @@
 import { runAgent } from "../../patterns/agent.ts";
 import { createRepoTools } from "../../patterns/repo-tools.ts";
 import { DENY, ROOT, SYSTEM, whyNot } from "../agent.ts";
-import { counted } from "../shared/format.ts";
+import { counted } from "../shared/words.ts";
 import { type Level, MAX_TURNS } from "./level.ts";
 
 export const loop: Level = {

@@ -8,7 +8,7 @@ import type { BetaMessage } from "@anthropic-ai/sdk/resources/beta/messages";
 import { createRepoTools } from "../../patterns/repo-tools.ts";
 import { type Tool, ToolError } from "../../patterns/tool.ts";
 import { DENY, ROOT, SYSTEM } from "../agent.ts";
-import { counted } from "../shared/format.ts";
+import { counted } from "../shared/words.ts";
 import { type Level, MAX_TURNS, type Outcome } from "./level.ts";
 
 export const toolRunner: Level = {

@@ -15,10 +15,11 @@ import { checkKept, readFlags, readModel, readNumber, readPath } from "./flags.t
 import { type LoadJob, perform } from "./perform.ts";
 import type { Mode } from "./source.ts";
 import { openSuspension, type Suspension } from "./suspension.ts";
+import { openTraceOutput } from "./trace-output.ts";
 import type { Output } from "./view.ts";
 
 /** Each is loaded when its turn comes, so that none waits for what another needs. */
-const JOBS: ReadonlyMap<string, LoadJob> = new Map(
+export const JOBS: ReadonlyMap<string, LoadJob> = new Map(
   Object.entries({
     chain: () => import("../chain.ts"),
     route: () => import("../route.ts"),
@@ -44,6 +45,7 @@ const FLAGS = {
   budget: { type: "string" },
   recording: { type: "string" },
   transcribed: { type: "boolean" },
+  trace: { type: "string" },
   suspend: { type: "string" },
   resume: { type: "string" },
   answer: { type: "string" },
@@ -66,6 +68,7 @@ Flags go behind --, as in: npm start route -- --json
   --budget <dollars>  live and record: the most to spend
   --recording <file>  another recording than the one in runners/recordings (with one pattern)
   --transcribed       record: the replies don't come from the API, so times are to be estimated
+  --trace <file>      write the run with its prompts and replies, for npm run gallery -- <file>
   --suspend <file>    refund: end at the first question, and keep the run in this file
   --resume <file>     refund: go on with a suspended run, up to the next question
   --answer <text>     with --resume: what the person said; only yes runs what was shown`;
@@ -91,7 +94,9 @@ export async function main(
       return 0;
     }
     const given = readSettings(mode, jobs.length, flags, env);
-    const settings = { mode, input, ...given, suspension: await readSuspension(command, env) };
+    const suspension = await readSuspension(command, env);
+    const writeTrace = await readTraceOutput(command, env);
+    const settings = { mode, input, ...given, suspension, writeTrace };
     return await perform(jobs, settings, { env, output, input: stdin });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
@@ -165,6 +170,13 @@ function readSettings(mode: Mode, count: number, flags: Flags, env: NodeJS.Proce
     recording: flags.recording === undefined ? undefined : readPath(flags.recording, env),
     origin: flags.transcribed ? ("transcribed" as const) : ("api" as const),
   };
+}
+
+/** Where the run's trace goes, if it's to be kept. */
+async function readTraceOutput({ jobs, flags }: Command, env: NodeJS.ProcessEnv) {
+  if (flags.trace === undefined) return undefined;
+  if (jobs.length > 1) throw new UsageError("--trace goes with one pattern: name it");
+  return openTraceOutput(readPath(flags.trace, env));
 }
 
 /** Whether a run is suspended or gone on with, which goes with a job that asks a person. */

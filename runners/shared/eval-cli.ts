@@ -12,9 +12,9 @@ import { createSlots } from "../../patterns/door/send.ts";
 import { evaluate, type Outcome, type Question, readEvals } from "../eval.ts";
 import { explain, UsageError } from "./explain.ts";
 import { checkKept, readBudget, readFlags, readModel, readPath } from "./flags.ts";
-import { counted, dollars } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import type { Output } from "./view.ts";
+import { counted, dollars } from "./words.ts";
 
 const FLAGS = {
   live: { type: "boolean", default: false },

@@ -2,9 +2,10 @@
  * How a run looks: a line for each step, and a last line with the sums.
  */
 import { stripVTControlCharacters, styleText } from "node:util";
+import type { Outcome, TraceCall, TraceStep } from "../../patterns/trace-file.ts";
 import { reason } from "./explain.ts";
-import type { Call, Node, State, Totals } from "./trace.ts";
-import { tokensIn, tokensOut } from "./trace.ts";
+import { type Totals, tokensIn, tokensOut } from "./trace.ts";
+import { brief, counted, dollars, duration } from "./words.ts";
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -19,27 +20,8 @@ export function paintFor(stream: { readonly isTTY?: boolean }, env: NodeJS.Proce
     : (_, text) => text;
 }
 
-/** `812 ms`, `1.9 s`, `2 min 5 s`; with a tilde where it's an estimate. */
-export function duration(ms: number, estimated = false): string {
-  const about = estimated ? "~" : "";
-  if (ms < 999.5) return `${about}${Math.round(ms)} ms`;
-  if (ms < 59_950) return `${about}${(ms / 1000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1000);
-  return `${about}${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-}
-
-/** `1 turn`, `3 turns`. */
-export function counted(count: number, what: string): string {
-  return `${count} ${count === 1 ? what : `${what}s`}`;
-}
-
-/** US dollars with four places: a call costs fractions of a cent. */
-export function dollars(usd: number): string {
-  return `$${usd.toFixed(4)}`;
-}
-
-const SIGNS: Readonly<Record<State | "refused", readonly [string, Style]>> = {
-  "in flight": ["…", "cyan"],
+const SIGNS: Readonly<Record<Outcome | "refused", readonly [string, Style]>> = {
+  unfinished: ["…", "cyan"],
   ok: ["✓", "green"],
   failed: ["✗", "red"],
   cancelled: ["⊘", "yellow"],
@@ -47,19 +29,20 @@ const SIGNS: Readonly<Record<State | "refused", readonly [string, Style]>> = {
 };
 
 /** A gate or a check that gives a reason has refused what it saw. */
-function signOf({ path, state, calls, value }: Node): State | "refused" {
-  if (calls.at(-1)?.state === "cancelled") return "cancelled";
+function signOf({ path, outcome, calls, value }: TraceStep): Outcome | "refused" {
+  if (calls.at(-1)?.outcome === "cancelled") return "cancelled";
   const isGate = /(^|\/)(gate|check)(#\d+)?$/.test(path);
-  return isGate && typeof value === "string" ? "refused" : state;
+  return isGate && typeof value === "string" ? "refused" : outcome;
 }
 
 /** What a step's line says beside its path. */
-function cells({ calls, state, toolCall, value, error }: Node, now: number): readonly string[] {
+function cells(step: TraceStep, now: number): readonly string[] {
+  const { calls, toolCall } = step;
   const last = calls.at(-1);
-  const result = said(value, error, last?.state ?? state, last?.sent);
+  const result = said(step, last?.outcome ?? step.outcome, last?.sent);
   if (!last) return ["", "", "", [toolCall, result].filter(Boolean).join(" → ")];
   const ms = calls.reduce(
-    (sum, call) => sum + (call.state === "in flight" ? now - call.begin : call.ms),
+    (sum, call) => sum + (call.outcome === "unfinished" ? now - call.begin : call.ms),
     0,
   );
   const time = duration(Math.max(0, ms), last.estimated);
@@ -67,43 +50,24 @@ function cells({ calls, state, toolCall, value, error }: Node, now: number): rea
   return [time, usage, usage && cost(calls), result];
 }
 
-function tokens(calls: readonly Call[]): string {
+function tokens(calls: readonly TraceCall[]): string {
   const inward = calls.reduce((sum, { usage }) => sum + tokensIn(usage), 0);
   const outward = calls.reduce((sum, { usage }) => sum + tokensOut(usage), 0);
   return `${inward.toLocaleString("en")} in ${outward.toLocaleString("en")} out`;
 }
 
-function cost(calls: readonly Call[]): string {
+function cost(calls: readonly TraceCall[]): string {
   const known = calls.every(({ usd, usage }) => !usage || usd !== undefined);
   return known ? dollars(calls.reduce((sum, { usd }) => sum + (usd ?? 0), 0)) : "$ unknown";
 }
 
-function said(value: unknown, error: unknown, state: State, sent = false): string {
-  if (state === "in flight") return "";
-  if (state === "cancelled") return sent ? "cancelled, may be billed" : "cancelled, never sent";
+function said({ value, error }: TraceStep, outcome: Outcome, sent = false): string {
+  if (outcome === "unfinished") return "";
+  if (outcome === "cancelled") return sent ? "cancelled, may be billed" : "cancelled, never sent";
+  if (outcome === "ok") return harmlessLine(brief(value));
   // A call has failed a moment before its step has.
-  if (state === "failed") return error === undefined ? "" : harmlessLine(reason(error));
-  return brief(value);
-}
-
-/** What a pattern made of a reply, in a few words. */
-export function brief(value: unknown): string {
-  if (value === true) return "passed";
-  if (typeof value === "string") return harmlessLine(value.slice(0, EXCERPT));
-  if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);
-  const fields = new Map<string, unknown>(Object.entries(value));
-  const [name, answer, evaluation, tasks] = ["name", "answer", "evaluation", "tasks"].map((key) =>
-    fields.get(key),
-  );
-  // A chain's step, a classification, a vote, a grade, a plan, an agent's run.
-  if (fields.has("verdict")) return harmlessLine(String(fields.get("output")));
-  if (fields.has("label")) return String(name ?? `unknown label: ${fields.get("label")}`);
-  if (answer !== undefined) return harmlessLine(String(answer).slice(0, EXCERPT));
-  if (evaluation !== undefined) return `${evaluation}, ${fields.get("score")} of 10`;
-  if (Array.isArray(tasks))
-    return harmlessLine(String(fields.get("problem") ?? `${tasks.length} tasks`));
-  if (fields.has("status")) return String(fields.get("status"));
-  return harmlessLine(JSON.stringify(value).slice(0, EXCERPT));
+  if (!error) return "";
+  return harmlessLine(error instanceof Error ? reason(error) : error.message);
 }
 
 function shorten(text: string, room: number): string {
@@ -121,9 +85,6 @@ export function harmless(text: string): string {
 export function harmlessLine(text: string): string {
   return harmless(text).replace(/\s+/g, " ").trim();
 }
-
-/** More of a value than any terminal's line takes, in characters: a tool's result may hold 20,000. */
-const EXCERPT = 2_000;
 
 /** The text with no line longer than `columns`, broken at blanks where there are any. */
 export function wrap(text: string, columns: number): string {
@@ -145,13 +106,14 @@ const LEAST_ROOM = 16;
 
 /** The tree of a run, one line a step, each at most `columns` wide. */
 export function treeLines(
-  nodes: readonly Node[],
+  nodes: readonly TraceStep[],
   { paint, columns, now }: { paint: Paint; columns: number; now: number },
 ): string[] {
+  const depths = nodes.map(({ path }) => path.split("/").length - 1);
   const rows = nodes.map((node, index) => ({
     node,
-    branch: branchOf(nodes, index),
-    cells: node.depth === 0 ? ["", "", "", ""] : cells(node, now),
+    branch: branchOf(depths, index),
+    cells: depths[index] === 0 ? ["", "", "", ""] : cells(node, now),
   }));
   const layouts = LAYOUTS.map(({ parents, figures }) => {
     const names = rows.map(({ branch, node }) => branch.length + nameOf(node, parents).length + 2);
@@ -184,18 +146,17 @@ export function treeLines(
 }
 
 /** The name of a step, with the path that it's in or without. */
-function nameOf({ path }: Node, parents: boolean): string {
+function nameOf({ path }: TraceStep, parents: boolean): string {
   return parents ? path : path.slice(path.lastIndexOf("/") + 1);
 }
 
 /** `├─ `, `└─ `, and the lines of the steps around it. */
-function branchOf(nodes: readonly Node[], index: number): string {
-  const depth = nodes[index]?.depth ?? 0;
+function branchOf(depths: readonly number[], index: number): string {
+  const depth = depths[index] ?? 0;
   let branch = "";
   for (let level = 1; level <= depth; level += 1) {
-    const after = nodes.slice(index + 1);
-    const next = after.findIndex((node) => node.depth <= level);
-    const goesOn = next >= 0 && after[next]?.depth === level;
+    const after = depths.slice(index + 1);
+    const goesOn = after.find((depth) => depth <= level) === level;
     if (level === depth) branch += goesOn ? "├─ " : "└─ ";
     else branch += goesOn ? "│  " : "   ";
   }
@@ -203,7 +164,7 @@ function branchOf(nodes: readonly Node[], index: number): string {
 }
 
 /** One ended step as a plain line: for pipes and logs. */
-export function plainLine(node: Node): string {
+export function plainLine(node: TraceStep): string {
   const [time, usage, usd, text] = cells(node, 0);
   return [node.path, time, usage, usd, shorten(text ?? "", 80)].filter(Boolean).join("  ");
 }

@@ -11,7 +11,7 @@ import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { asMessage } from "../../patterns/door/reply.ts";
 import type { Layer, Params, Send } from "../../patterns/llm-call.ts";
 import { annotate, callStep, reportCall } from "../../patterns/step.ts";
-import { toolCallsIn } from "./turn-lines.ts";
+import { toolCallsIn } from "../../patterns/trace-file/tool-calls.ts";
 
 /** Makes a middleware of layers, to stand before all others. For calls that don't stream. */
 export function layered(layers: readonly Layer[]): Middleware {

@@ -4,12 +4,14 @@
 import { fileURLToPath } from "node:url";
 import { type Budget, createBudget } from "../../patterns/layers/budget.ts";
 import { observe, type RunEvent } from "../../patterns/step.ts";
+import type { RunFacts } from "../../patterns/trace-file.ts";
 import { askingFor } from "./asking.ts";
 import { explain } from "./explain.ts";
 import { interruptible } from "./interrupt.ts";
-import type { Job } from "./job.ts";
-import { type Mode, openSource } from "./source.ts";
+import type { Job, JobContext, JobResult } from "./job.ts";
+import { type Mode, openSource, type Source } from "./source.ts";
 import type { Suspension } from "./suspension.ts";
+import type { WriteTrace } from "./trace-output.ts";
 import { openView, type Place } from "./view.ts";
 
 export interface Settings {
@@ -26,6 +28,8 @@ export interface Settings {
   readonly origin: "api" | "transcribed";
   /** Where a run is kept that waits for an answer. Default: it doesn't wait, but asks. */
   readonly suspension?: Suspension | undefined;
+  /** Writes the run's trace, if it's to be kept. */
+  readonly writeTrace?: WriteTrace | undefined;
 }
 
 /** Loads the module of a runner. */
@@ -58,29 +62,51 @@ async function performOne(
   const { mode, input = job.input, json, suspension } = settings;
   const { recording: file = recordingOf(name) } = settings;
   const view = openView({ name, title: job.title, mode, json }, place);
+  let facts: RunFacts = { origin: "live", title: job.title };
+  let code = 0;
   try {
     const budget =
       settings.budget === undefined ? undefined : createBudget({ usd: settings.budget });
     const usualModel = job.model;
     const { scripted } = job;
     await using source = await openSource({ ...settings, file, usualModel, budget, scripted });
-    const { door, client, header, model, recorded, isScripted } = source;
-    const { llmCall: llm, llmMessage } = door;
     const asking = askingFor(settings, place, view);
     const left = () => leftOf(budget, settings);
-    const calling = { mode, isScripted, llm, llmMessage, client, model, left };
-    const context = { ...calling, recorded, asking, suspension, signal };
-    view.start(isScripted ? "scripted" : header);
-    const onEvent = isScripted ? unmetered(view.onEvent) : view.onEvent;
-    const { result, words } = await observe(onEvent, () => job.run(input, context));
+    view.start(source.isScripted ? "scripted" : source.header);
+    facts = { ...facts, ...factsOf(source, mode) };
+    const around = { mode, left, asking, suspension, signal };
+    const { result, words } = await runJob(job, input, source, {
+      ...around,
+      onEvent: view.onEvent,
+    });
+    facts = { ...facts, result };
     // A part of a run asks for a part of the recording.
     view.end({ result, words, budget, unused: suspension ? [] : source.unused() });
     await source.keep();
-    return 0;
   } catch (error) {
     view.fail(signal.aborted ? "Stopped" : explain(error, mode === "live" ? name : undefined));
-    return 1;
+    code = 1;
   }
+  // Of a run that failed too, as far as it came.
+  if (view.trace.steps().length > 0) await settings.writeTrace?.(view.trace, facts);
+  return code;
+}
+
+/** What runs around a job. */
+interface Around extends Pick<JobContext, "mode" | "left" | "asking" | "suspension" | "signal"> {
+  readonly onEvent: (event: RunEvent) => void;
+}
+
+/** Runs a job on the replies of a source. */
+export async function runJob(
+  job: Job,
+  input: string,
+  { door, client, model, recorded, isScripted }: Source,
+  { onEvent, ...around }: Around,
+): Promise<JobResult> {
+  const { llmCall: llm, llmMessage } = door;
+  const context = { llm, llmMessage, client, model, recorded, isScripted, ...around };
+  return observe(isScripted ? unmetered(onEvent) : onEvent, () => job.run(input, context));
 }
 
 /** Without the token counts, which a script makes up. */
@@ -96,6 +122,14 @@ function leftOf(budget: Budget | undefined, { budget: usd = Infinity }: Settings
   return budget ? usd - budget.spent().usd - budget.unsettled().usd : usd;
 }
 
-function recordingOf(name: string): string {
+/** What the source says of the run. A replay's trace is that of the run that was recorded. */
+export function factsOf({ header, isScripted }: Source, mode: Mode): RunFacts {
+  if (isScripted) return { origin: "scripted" };
+  if (!header) return { origin: "live" };
+  return { origin: header.origin, ...(mode === "replay" && { startedAt: header.date }) };
+}
+
+/** Where a pattern's own recording is. */
+export function recordingOf(name: string): string {
   return fileURLToPath(new URL(`../recordings/${name}.jsonl`, import.meta.url));
 }

@@ -5,6 +5,7 @@
  */
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import type { RunEvent } from "../../patterns/step.ts";
+import { toolCallsIn } from "../../patterns/trace-file/tool-calls.ts";
 import { harmlessLine } from "./format.ts";
 
 /** Makes an observer that writes a line when a turn has ended. */
@@ -32,20 +33,4 @@ export function turnLines(write: (line: string) => void): (event: RunEvent) => v
     const parts = [`turn ${Number(turn) + 1}`, reply.stop_reason, usage, calls.join(", ")];
     write(harmlessLine(parts.filter(Boolean).join(" | ")));
   };
-}
-
-/** The tool calls of a reply, such as `search({"pattern": "x"})`. */
-export function toolCallsIn({ content }: Pick<Message, "content">): string[] {
-  return content
-    .filter((block) => block.type === "tool_use")
-    .map(({ name, input }) => `${name}(${shown(input)})`);
-}
-
-/** `{"pattern": "x"}`, each value cut to a length that a line can take. */
-function shown(input: unknown): string {
-  const fields = Object.entries(Object(input)).map(([key, value]) => {
-    const text = JSON.stringify(value) ?? "";
-    return `${JSON.stringify(key)}: ${text.length > 80 ? `${text.slice(0, 79)}…` : text}`;
-  });
-  return `{${fields.join(", ")}}`;
 }

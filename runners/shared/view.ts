@@ -6,11 +6,15 @@ import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import type { TapeHeader } from "../../patterns/recording.ts";
 import type { RunEvent } from "../../patterns/step.ts";
-import { dollars, harmless, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
+import { collectTrace, type Trace } from "../../patterns/trace-file.ts";
+import { harmless, paintFor, plainLine, totalsLine, treeLines, wrap } from "./format.ts";
 import type { Mode } from "./source.ts";
-import { createTrace, totalsOf } from "./trace.ts";
+import { callsIn, totalsOf } from "./trace.ts";
+import { dollars } from "./words.ts";
 
 export interface View {
+  /** What it has seen of the run. */
+  readonly trace: Trace;
   /** Says where the replies come from. */
   readonly start: (source: TapeHeader | "scripted" | undefined) => void;
   readonly onEvent: (event: RunEvent) => void;
@@ -65,15 +69,14 @@ const REDRAW_MS = 100;
 
 function liveView(subject: Subject, { output, env }: Place): View {
   const { stdout } = output;
-  const trace = createTrace();
+  const trace = collectTrace();
   const paint = paintFor(stdout, env);
   const update = createLogUpdate(stdout);
-  const startedAt = Date.now();
   let timer: NodeJS.Timeout | undefined;
   let isAside = false;
   const columns = () => stdout.columns || 80;
   const tree = () =>
-    treeLines(trace.nodes(), { paint, columns: columns(), now: Date.now() - startedAt }).join("\n");
+    treeLines(trace.steps(), { paint, columns: columns(), now: trace.now() }).join("\n");
   let drawnAt = 0;
   const draw = () => {
     if (isAside) return;
@@ -87,8 +90,9 @@ function liveView(subject: Subject, { output, env }: Place): View {
     update.done();
     stdout.write(`${tree()}\n`);
   };
-  const totals = () => paint("bold", wrap(totalsLine(totalsOf(trace.calls())), columns()));
+  const totals = () => paint("bold", wrap(totalsLine(totalsOf(callsIn(trace.steps()))), columns()));
   return {
+    trace,
     start: (source) => {
       const title = wrap(`${subject.name}  ${subject.title}`, columns());
       const bold = paint("bold", subject.name) + title.slice(subject.name.length);
@@ -118,49 +122,53 @@ function liveView(subject: Subject, { output, env }: Place): View {
     },
     fail: (message) => {
       if (timer) stop();
-      if (trace.calls().length > 0) stdout.write(`\n${totals()}\n`);
+      if (callsIn(trace.steps()).length > 0) stdout.write(`\n${totals()}\n`);
       output.stderr.write(`${harmless(message)}\n`);
     },
   };
 }
 
 function plainView(subject: Subject, output: Output): View {
-  const trace = createTrace();
+  const trace = collectTrace();
   const write = (text: string) => output.stdout.write(text);
   return {
+    trace,
     start: (source) => write(`${subject.name}  ${subject.title}\n${origin(subject, source)}\n`),
     onEvent: (event) => {
       trace.onEvent(event);
       if (event.type !== "end" || event.kind !== "step" || !event.path.includes("/")) return;
-      const node = trace.nodes().find(({ path }) => path === event.path);
-      const hasSteps = trace.nodes().some(({ path }) => path.startsWith(`${event.path}/`));
-      const says = node && (node.calls.length > 0 || node.toolCall !== undefined || !hasSteps);
-      if (says) write(`${plainLine(node)}\n`);
+      const steps = trace.steps();
+      const step = steps.find(({ path }) => path === event.path);
+      const hasSteps = steps.some(({ path }) => path.startsWith(`${event.path}/`));
+      const says = step && (step.calls.length > 0 || step.toolCall !== undefined || !hasSteps);
+      if (says) write(`${plainLine(step)}\n`);
     },
     aside: (work) => work(),
     end: ({ words, budget, unused }) => {
       write(
-        `\n${harmless(words)}\n\n${totalsLine(totalsOf(trace.calls()))}\n${budgetLine(budget)}\n`,
+        `\n${harmless(words)}\n\n${totalsLine(totalsOf(callsIn(trace.steps())))}\n${budgetLine(budget)}\n`,
       );
       warnUnused(unused, output);
     },
     fail: (message) => {
-      if (trace.calls().length > 0) write(`\n${totalsLine(totalsOf(trace.calls()))}\n`);
+      if (callsIn(trace.steps()).length > 0)
+        write(`\n${totalsLine(totalsOf(callsIn(trace.steps())))}\n`);
       output.stderr.write(`${harmless(message)}\n`);
     },
   };
 }
 
 function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
-  const trace = createTrace();
+  const trace = collectTrace();
   let isScripted = false;
   const print = (rest: object) => {
-    const calls = trace.calls();
+    const calls = callsIn(trace.steps());
     const subject = { pattern: name, mode, ...(isScripted && { isScripted }) };
-    const line = { ...subject, ...rest, calls, totals: totalsOf(calls) };
-    stdout.write(`${JSON.stringify(line, replacer)}\n`);
+    const figures = { calls: calls.map(figuresOf), totals: totalsOf(calls) };
+    stdout.write(`${JSON.stringify({ ...subject, ...rest, ...figures }, replacer)}\n`);
   };
   return {
+    trace,
     start: (source) => {
       isScripted = source === "scripted";
     },
@@ -193,6 +201,19 @@ function budgetLine(budget: Budget | undefined): string {
 function warnUnused(unused: readonly string[], { stderr }: Output): void {
   if (unused.length === 0) return;
   stderr.write(`The recording holds calls that nobody asked for: ${unused.join(", ")}\n`);
+}
+
+/** A call without what was said in it: that is for a trace. */
+function figuresOf(call: ReturnType<typeof callsIn>[number]) {
+  const {
+    outcome: state,
+    request: _,
+    messagesFrom: __,
+    reply: ___,
+    error: ____,
+    ...figures
+  } = call;
+  return { state, ...figures };
 }
 
 /** An error's own fields aren't enumerable, and JSON would leave them out. */

@@ -68,7 +68,11 @@ async function compile(file: string, contents: string) {
         name: "exercise",
         setup: ({ onLoad }) => {
           const filter = new RegExp(`/${file.replaceAll(".", "\\.")}$`);
-          onLoad({ filter }, () => ({ contents, loader: "ts", resolveDir: join(ROOT, file, "..") }));
+          onLoad({ filter }, () => ({
+            contents,
+            loader: "ts",
+            resolveDir: join(ROOT, file, ".."),
+          }));
         },
       },
     ],

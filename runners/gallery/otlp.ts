@@ -1,0 +1,92 @@
+/**
+ * OpenTelemetry's spans as a trace: the JSON of OTLP, as exporters and the collector write it.
+ *
+ *     {"resourceSpans":[{"scopeSpans":[{"scope":{…},"spans":[{…}, …]}]}]}
+ *
+ * A span of ours is a step, and its name is the step's path. A span of a model call (the SDK's
+ * `anthropic.messages.create`, or whoever else follows the conventions for `gen_ai`) is a call of the
+ * step around it. Any other span is a step too, named by its name. Prompts and replies are there if the
+ * SDK was told to write them, by its `contentMode: "content"`.
+ */
+import type { TraceFile, TraceStep } from "../../patterns/trace-file.ts";
+import { callOf, isCall } from "./otlp-call.ts";
+import { endingOf, type Span, spansIn, timesOf } from "./otlp-spans.ts";
+import { FormatError, isRecord } from "./trace-shape.ts";
+
+/** Whether a value is an export. */
+export function isExport(value: unknown): boolean {
+  return isRecord(value) && Array.isArray(value.resourceSpans);
+}
+
+/**
+ * Makes one trace of one or more exports.
+ *
+ * @throws {FormatError} There is no span in them, or one has no times.
+ */
+export function readExports(exports: readonly unknown[]): TraceFile {
+  const spans = exports
+    .flatMap(spansIn)
+    .sort((a, b) => (a.start < b.start ? -1 : Number(a.start > b.start)));
+  const [first] = spans;
+  if (!first) throw new FormatError("The export holds no spans");
+  const ids = new Set(spans.map(({ id }) => id));
+  const children = new Map<string, Span[]>();
+  for (const span of spans) {
+    // What is under a span that wasn't exported is outermost.
+    const parent = ids.has(span.parent) && span.parent !== span.id ? span.parent : "";
+    const siblings = children.get(parent);
+    if (siblings) siblings.push(span);
+    else children.set(parent, [span]);
+  }
+  const steps = stepsUnder(children, first.start);
+  if (steps.length === 0) throw new FormatError("The export holds no span that is outermost");
+  return {
+    format: "effective-agents/trace",
+    version: 1,
+    name: steps[0]?.path ?? "",
+    origin: "live",
+    startedAt: new Date(Number(first.start / 1_000_000n)).toISOString(),
+    steps,
+  };
+}
+
+/** Deeper than this, steps are shown beside each other. */
+const MAX_DEPTH = 50;
+
+function stepsUnder(children: ReadonlyMap<string, readonly Span[]>, origin: bigint): TraceStep[] {
+  const steps: TraceStep[] = [];
+  const used = new Map<string, number>();
+  const unused = (path: string): string => {
+    const count = (used.get(path) ?? 0) + 1;
+    used.set(path, count);
+    return count === 1 ? path : unused(`${path}#${count}`);
+  };
+  const add = (span: Span, around: string, depth: number) => {
+    const path = unused(around === "" ? outermostName(span) : `${around}/${nameIn(span)}`);
+    const inside = children.get(span.id) ?? [];
+    // A model call that is in no step is one of its own.
+    const calls = (isCall(span) ? [span] : inside.filter(isCall)).map((one) => callOf(one, origin));
+    // A span of ours doesn't tell a step that was cancelled from one that ended well.
+    const isCancelled = calls.at(-1)?.outcome === "cancelled" && span.error === undefined;
+    const ending = isCancelled ? { outcome: "cancelled" as const } : endingOf(span);
+    steps.push({ path, ...timesOf(span, origin), ...ending, calls });
+    // What a client does inside of a call, such as HTTP, isn't told.
+    if (isCall(span)) return;
+    for (const one of inside) {
+      if (!isCall(one)) add(one, depth < MAX_DEPTH ? path : around, depth + 1);
+    }
+  };
+  for (const span of children.get("") ?? []) add(span, "", 0);
+  return steps;
+}
+
+/** Of ours the whole path, in case the step around it wasn't exported. */
+function outermostName(span: Span): string {
+  return span.isOurs ? span.name : nameIn(span);
+}
+
+/** A name that can stand in a path. */
+function nameIn({ name, isOurs }: Span): string {
+  if (isOurs) return name.slice(name.lastIndexOf("/") + 1);
+  return name.replace(/[/#\s]+/g, " ").trim() || "span";
+}

@@ -1,0 +1,131 @@
+/**
+ * Runs the pattern for real, on the server that has served the page, and shows it as it happens.
+ *
+ *     POST /api/run ─► events: run, step, text, spent, end          POST /api/stop ─► stops it
+ */
+import type { TraceFile, TraceStep } from "../../../patterns/trace-file.ts";
+import { dollars } from "../../shared/words.ts";
+import { byId } from "./dom.ts";
+
+/** How the panel shows what it gets. */
+interface Show {
+  readonly follow: (trace: TraceFile) => void;
+  readonly open: (trace: TraceFile) => void;
+}
+
+/** Brings the panel to life. */
+export function startLive(pattern: string, { follow, open }: Show): void {
+  const form = byId("live").querySelector("form");
+  const [input, stop, said] = [
+    byId<HTMLTextAreaElement>("input"),
+    byId<HTMLButtonElement>("stop"),
+    byId("live-said"),
+  ];
+  const run = form?.querySelector<HTMLButtonElement>("[type=submit]");
+  let id: string | undefined;
+  const setRunning = (isRunning: boolean) => {
+    if (run) run.disabled = isRunning;
+    stop.disabled = !isRunning;
+  };
+  stop.addEventListener("click", () => {
+    said.textContent = "Stopping…";
+    void post("/api/stop", { run: id });
+  });
+  form?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    setRunning(true);
+    said.textContent = "Running…";
+    const live = createLiveTrace(pattern);
+    try {
+      const response = await post("/api/run", { pattern, input: input.value });
+      if (!response.ok) throw new Error(await response.text());
+      for await (const { event, data } of eventsOf(response)) {
+        const fields = Object(data) as Record<string, unknown>;
+        if (event === "run") id = String(fields.run);
+        if (event === "spent") showSpent(fields);
+        if (event === "step") {
+          live.add(data as TraceStep); // the server is the page's own
+          follow(live.trace());
+        }
+        if (event === "end") {
+          said.textContent = String(fields.error ?? fields.words ?? "Done");
+          open(live.trace());
+        }
+      }
+    } catch (error) {
+      said.textContent = error instanceof Error ? error.message : String(error);
+    }
+    setRunning(false);
+  });
+}
+
+function post(url: string, body: unknown): Promise<Response> {
+  const headers = { "content-type": "application/json" };
+  return fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+function showSpent({ usd, unsettledUsd }: Record<string, unknown>): void {
+  const [sure, most] = [Number(usd ?? 0), Number(usd ?? 0) + Number(unsettledUsd ?? 0)];
+  byId("spent").textContent = most > sure ? `${dollars(sure)} to ${dollars(most)}` : dollars(sure);
+  byId<HTMLMeterElement>("meter").value = most;
+}
+
+/** A trace that grows. */
+interface LiveTrace {
+  readonly add: (step: TraceStep) => void;
+  readonly trace: () => TraceFile;
+}
+
+function createLiveTrace(name: string): LiveTrace {
+  const steps = new Map<string, TraceStep>();
+  const startedAt = new Date();
+  return {
+    add: (step) => steps.set(step.path, step),
+    trace: () => {
+      const now = Date.now() - startedAt.getTime();
+      return {
+        format: "effective-agents/trace",
+        version: 1,
+        name,
+        origin: "live",
+        startedAt: startedAt.toISOString(),
+        steps: [...steps.values()].map((step) => untilNow(step, now)),
+      };
+    },
+  };
+}
+
+/** What hasn't ended lasts until now. */
+function untilNow(step: TraceStep, now: number): TraceStep {
+  const lasts = <T extends { begin: number; ms: number; outcome: string }>(span: T): T =>
+    span.outcome === "unfinished" ? { ...span, ms: Math.max(span.ms, now - span.begin) } : span;
+  return { ...lasts(step), calls: step.calls.map(lasts) };
+}
+
+/** The server-sent events of a response. */
+async function* eventsOf(response: Response): AsyncGenerator<{ event: string; data: unknown }> {
+  if (!response.body) return;
+  let rest = "";
+  for await (const chunk of textOf(response.body)) {
+    const blocks = (rest + chunk).split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const field = (name: string) =>
+        block
+          .split("\n")
+          .filter((line) => line.startsWith(`${name}:`))
+          .map((line) => line.slice(name.length + 1).trimStart())
+          .join("\n");
+      const data = field("data");
+      if (data) yield { event: field("event"), data: JSON.parse(data) };
+    }
+  }
+}
+
+async function* textOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    yield decoder.decode(chunk.value, { stream: true });
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * The run on the page: diagram, controls, waterfall and details, which all follow one clock and one
+ * selection.
+ *
+ *     player ─► time ─► diagram, transport, waterfall       a click on either ─► selection ─► all
+ */
+import type { TraceFile } from "../../../patterns/trace-file.ts";
+import { counted, dollars, duration } from "../../shared/words.ts";
+import { showDetails } from "./details.ts";
+import { createDiagram } from "./diagram.ts";
+import { byId, h, setText } from "./dom.ts";
+import { savingsOf, totalsAt } from "./moment.ts";
+import { type Change, createPlayer, type Player } from "./player.ts";
+import { type Run, runOf } from "./run.ts";
+import type { SourcePane } from "./source.ts";
+import { createTransport } from "./transport.ts";
+import { createWaterfall } from "./waterfall.ts";
+import { ending, STATES } from "./words.ts";
+
+export interface Viewer {
+  readonly player: Player;
+  /** Shows another run, from its end. */
+  readonly open: (trace: TraceFile) => void;
+  /** Shows more of a run that goes on, at its newest moment. */
+  readonly follow: (trace: TraceFile) => void;
+  readonly select: (path: string | undefined) => void;
+}
+
+/** Fills the page's section with a run. */
+export function startViewer(first: TraceFile, source: SourcePane | undefined): Viewer {
+  const [section, panel] = [byId("run"), byId("details")];
+  const select = (path: string | undefined) => {
+    const step = path === undefined ? undefined : player.run().byPath.get(path);
+    const back = panel.contains(document.activeElement) ? opener : undefined;
+    if (step && !panel.contains(document.activeElement)) opener = document.activeElement;
+    panel.hidden = !step;
+    document.body.toggleAttribute("data-details", step !== undefined);
+    if (step) showDetails(panel, player.run(), step, () => select(undefined));
+    diagram.select(step?.path);
+    waterfall.select(step?.path);
+    source?.mark(step?.path);
+    if (!step && back instanceof HTMLElement) back.focus();
+  };
+  let opener: Element | null = null;
+  const title = h("h2", { class: "run-title" });
+  const origin = h("p", { class: "origin" });
+  const diagram = createDiagram(select);
+  const waterfall = createWaterfall(select);
+  const saved = h("p", { class: "saved" });
+  const status = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+  const transport = createTransport(() => player);
+  section.replaceChildren(
+    h("header", { class: "run-head" }, h("div", {}, title, origin), transport.sums),
+    diagram.element,
+    transport.element,
+    waterfall.element,
+    h("footer", { class: "run-foot" }, saved, legend()),
+    status,
+  );
+
+  let telling: ReturnType<typeof setTimeout> | undefined;
+  const tell = () => {
+    clearTimeout(telling);
+    telling = setTimeout(() => setText(status, told(player)), AT_REST_MS);
+  };
+  const onChange = (change: Change) => {
+    const [run, time] = [player.run(), player.time()];
+    if (change === "run") {
+      setText(title, run.trace.title ?? run.trace.name);
+      setText(origin, ORIGINS[run.trace.origin] ?? "");
+      setText(saved, savedText(run));
+      transport.show(run);
+      diagram.show(run);
+      waterfall.show(run);
+    }
+    diagram.update(time, player.isPlaying());
+    transport.update(run, time, player.isPlaying());
+    if (change !== "time" || !player.isPlaying()) tell();
+    waterfall.update(time, change === "time");
+  };
+  const player = createPlayer(runOf(first), onChange);
+  onChange("run");
+  return {
+    player,
+    open: (trace) => {
+      select(undefined);
+      player.pause();
+      const run = runOf(trace);
+      player.load(run, run.end);
+    },
+    follow: (trace) => {
+      const run = runOf(trace);
+      // A moment before its end, what goes on is still in flight.
+      player.load(run, run.end - 0.01);
+    },
+    select,
+  };
+}
+
+/** What somebody hears is told when the time has rested for so long, and not at each step of a slider. */
+const AT_REST_MS = 200;
+
+const ORIGINS: Readonly<Record<string, string>> = {
+  api: "Recorded from the API.",
+  transcribed:
+    "Replies written by a Claude model for exactly these prompts; times and tokens are estimates (~).",
+  scripted: "A scripted model; the times say the order only.",
+  live: "A run as it happened.",
+};
+
+/** What somebody hears who doesn't see it. */
+function told(player: Player): string {
+  const [run, time] = [player.run(), player.time()];
+  if (player.isPlaying()) return "Playing";
+  const { inFlight, answered, failed, cancelled } = totalsAt(run, time);
+  const { last: root } = run;
+  if (time >= run.end && root) {
+    const came = root.outcome === "ok" ? ending(root.trace.value) : STATES[root.outcome];
+    return `The run has ended: ${came}. ${counted(answered, "call")}`;
+  }
+  const sums = [
+    `${inFlight} in flight`,
+    `${answered} done`,
+    failed > 0 && `${failed} failed`,
+    cancelled > 0 && `${cancelled} cancelled`,
+  ];
+  return `At ${duration(time)}: ${sums.filter(Boolean).join(", ")}`;
+}
+
+/** What running at once and stopping early have saved, in words. */
+function savedText(run: Run): string {
+  const { cancelled, neverSent, usd } = savingsOf(run);
+  const { savedMs: ms } = totalsAt(run, run.end);
+  const about = run.isEstimated;
+  const sentences: string[] = [];
+  if (ms >= 50 && !run.isInBeats) {
+    const took = duration(run.end, about);
+    sentences.push(
+      `Took ${took}; one call after the other it would have been ${duration(ms, about)} more.`,
+    );
+  }
+  if (cancelled > 0) {
+    const sent = cancelled - neverSent;
+    const billed = [
+      neverSent > 0 && `${neverSent} never sent`,
+      sent > 0 && `${sent} may be billed`,
+    ];
+    const worth = usd === undefined ? "" : `, worth about ${dollars(usd)}`;
+    sentences.push(
+      `${counted(cancelled, "call")} cancelled (${billed.filter(Boolean).join(", ")})${worth}.`,
+    );
+  }
+  return sentences.join(" ");
+}
+
+function legend(): HTMLElement {
+  const items = ["flight", "ok", "failed", "cancelled"] as const;
+  return h(
+    "ul",
+    { class: "legend", "aria-label": "Colours" },
+    ...items.map((state) => h("li", { "data-state": state }, h("i"), STATES[state])),
+    h("li", { "data-critical": true }, h("i"), "critical path"),
+  );
+}

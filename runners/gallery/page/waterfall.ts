@@ -1,0 +1,239 @@
+/**
+ * The steps as rows under one another, with time from left to right.
+ *
+ * Only the rows that are seen exist, and a veil covers what is yet to come: going through time moves the
+ * veil, and touches a row only where its state changes. So a run of thousands of calls is as quick as
+ * one of ten.
+ */
+
+import { duration } from "../../shared/words.ts";
+import { h } from "./dom.ts";
+import { stateAt } from "./moment.ts";
+import type { Run, Span, Step } from "./run.ts";
+import { createSign, type Sign } from "./sign.ts";
+import { axisTicks, tickWords, toolWords } from "./words.ts";
+
+export interface Waterfall {
+  readonly element: HTMLElement;
+  readonly show: (run: Run) => void;
+  /** Shows the moment, and if asked to, what began last. */
+  readonly update: (time: number, isFollowing: boolean) => void;
+  readonly select: (path: string | undefined) => void;
+}
+
+/** The height of a row, as the style sheet has it. */
+const ROW = 24;
+/** So many rows are kept above and below those that are seen. */
+const SPARE = 6;
+
+interface Row {
+  readonly step: Step;
+  readonly element: HTMLButtonElement;
+  readonly sign: Sign;
+  readonly bars: readonly { readonly span: Span; readonly element: HTMLElement }[];
+}
+
+/** Makes an empty waterfall. */
+export function createWaterfall(onSelect: (path: string) => void): Waterfall {
+  const veil = h("div", { class: "veil" });
+  const grid = h("div", { class: "grid-lines" });
+  const over = h(
+    "div",
+    { class: "over", "aria-hidden": "true" },
+    h("div", { class: "plot" }, grid, veil),
+  );
+  const list = h("div", { class: "rows-inner" }, over);
+  const scroller = h(
+    "div",
+    { class: "rows", role: "group", "aria-label": "Steps over time" },
+    list,
+  );
+  const axis = h("div", { class: "axis plot" });
+  const head = h("div", { class: "axis-row", "aria-hidden": "true" }, axis);
+  const element = h("div", { class: "waterfall" }, head, scroller);
+  const rows = new Map<number, Row>();
+  let run: Run | undefined;
+  let byBegin: readonly Step[] = [];
+  let [time, selected, focusable] = [0, -1, 0];
+  // As they were when last heard of: to ask for them has the browser lay out the page.
+  let [scrolled, height] = [0, 0];
+
+  /** Makes the rows that are seen, and drops those that aren't. */
+  const settle = () => {
+    if (!run) return;
+    const first = Math.max(0, Math.floor(scrolled / ROW) - SPARE);
+    const count = Math.ceil(height / ROW) + 2 * SPARE;
+    const last = Math.min(run.steps.length, first + count) - 1;
+    for (const [index, row] of rows) {
+      const isKept = (index >= first && index <= last) || row.element === document.activeElement;
+      if (isKept) continue;
+      row.element.remove();
+      rows.delete(index);
+    }
+    for (let index = first; index <= last; index += 1) {
+      const step = run.steps[index];
+      if (!step || rows.has(index)) continue;
+      const row = rowOf(run, step);
+      rows.set(index, row);
+      // In the order of the steps, for whoever goes through them without seeing them.
+      list.insertBefore(row.element, rows.get(index + 1)?.element ?? null);
+      paint(row);
+    }
+    if (focusable < first || focusable > last) focusable = first;
+    mark();
+  };
+  const mark = () => {
+    for (const [index, { element }] of rows) {
+      element.tabIndex = index === focusable ? 0 : -1;
+      element.setAttribute("aria-pressed", String(index === selected));
+    }
+  };
+  const paint = ({ step, element, sign, bars }: Row) => {
+    const state = stateAt(step, time);
+    if (element.dataset.state !== state) {
+      element.dataset.state = state;
+      sign.show(state);
+    }
+    for (const { span, element } of bars) {
+      const state = stateAt(span, time);
+      if (element.dataset.state !== state) element.dataset.state = state;
+    }
+  };
+  const update = (at: number) => {
+    time = at;
+    const share = run && run.end > 0 ? time / run.end : 1;
+    veil.style.transform = `translateX(${100 * share}%)`;
+    for (const row of rows.values()) paint(row);
+  };
+  /** Brings what began last into view. */
+  const follow = () => {
+    const begun = byBegin.findLast(({ begin }) => begin <= time);
+    if (begun) reveal(begun.index);
+  };
+  const focusRow = (index: number) => {
+    focusable = index;
+    reveal(index);
+    settle();
+    scroller.scrollTop = scrolled;
+    rows.get(index)?.element.focus({ preventScroll: true });
+  };
+  const reveal = (index: number) => {
+    const [top, bottom] = [index * ROW, (index + 1) * ROW];
+    if (top >= scrolled && bottom <= scrolled + height) return;
+    scrolled = top < scrolled ? top : bottom - height;
+    settle();
+  };
+  const indexOf = (target: EventTarget | null) => {
+    const row = target instanceof Element ? target.closest<HTMLElement>(".row") : undefined;
+    return row ? Number(row.dataset.index) : -1;
+  };
+
+  const onScroll = () => {
+    const { scrollTop } = scroller;
+    if (scrollTop === scrolled) return;
+    scrolled = scrollTop;
+    settle();
+  };
+  scroller.addEventListener("scroll", onScroll, { passive: true });
+  scroller.addEventListener("click", ({ target }) => {
+    const step = run?.steps[indexOf(target)];
+    if (step) onSelect(step.path);
+  });
+  scroller.addEventListener("focusin", ({ target }) => {
+    if (indexOf(target) < 0) return;
+    focusable = indexOf(target);
+    mark();
+  });
+  scroller.addEventListener("keydown", (event) => {
+    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const from = indexOf(event.target);
+    if (!move || from < 0 || !run) return;
+    event.preventDefault();
+    focusRow(Math.min(run.steps.length - 1, Math.max(0, from + move)));
+  });
+  new ResizeObserver(() => {
+    height = scroller.clientHeight;
+    element.style.setProperty("--gutter", `${scroller.offsetWidth - scroller.clientWidth}px`);
+    settle();
+  }).observe(scroller);
+
+  return {
+    element,
+    show: (next) => {
+      run = next;
+      byBegin = run.steps.toSorted((a, b) => a.begin - b.begin || a.index - b.index);
+      for (const { element } of rows.values()) element.remove();
+      rows.clear();
+      list.style.height = `${run.steps.length * ROW}px`;
+      ({ scrollTop: scrolled, clientHeight: height } = scroller);
+      const ticks = run.isInBeats ? [] : axisTicks(run.end);
+      const place = (mark: HTMLElement, tick: number) => {
+        mark.style.left = `${(100 * tick) / (run?.end ?? 1)}%`;
+        return mark;
+      };
+      axis.replaceChildren(
+        ...ticks.map((tick) => place(h("span", {}, tickWords(tick)), tick)),
+        run.isInBeats ? h("span", { class: "note" }, "in order; no time was measured") : "",
+      );
+      grid.replaceChildren(...ticks.map((tick) => place(h("i"), tick)));
+      settle();
+      update(time);
+    },
+    update: (at, isFollowing) => {
+      time = at;
+      if (isFollowing) follow();
+      update(at);
+      // Last of all, since it has the browser lay out what has changed.
+      scroller.scrollTop = scrolled;
+    },
+    select: (path) => {
+      selected = path === undefined ? -1 : (run?.byPath.get(path)?.index ?? -1);
+      if (selected >= 0) {
+        focusable = selected;
+        reveal(selected);
+      }
+      settle();
+      mark();
+      scroller.scrollTop = scrolled;
+    },
+  };
+}
+
+function rowOf(run: Run, step: Step): Row {
+  const { isInBeats, isEstimated, end, critical } = run;
+  const plot = h("span", { class: "plot" });
+  const bars: { span: Span; element: HTMLElement }[] = [];
+  const add = (kind: string, span: Span) => {
+    const element = h("i", { class: kind });
+    element.style.left = `${(100 * span.begin) / (end || 1)}%`;
+    element.style.width = `${(100 * (span.end - span.begin)) / (end || 1)}%`;
+    if (critical.has(step) && kind !== "extent") element.dataset.critical = "";
+    plot.append(element);
+    bars.push({ span, element });
+  };
+  if (step.children.length > 0) add("extent", step);
+  for (const call of step.calls) add("call", call);
+  if (step.calls.length === 0 && step.children.length === 0) {
+    add(step.end > step.begin ? "work" : "tick", step);
+  }
+  const sign = createSign();
+  const took = isInBeats ? "" : duration(step.end - step.begin, isEstimated);
+  const { toolCall } = step.trace;
+  const label = h("span", { class: "label" }, toolCall ? toolWords(toolCall).name : step.name);
+  label.style.paddingInlineStart = `${12 * step.depth}px`;
+  const element = h(
+    "button",
+    {
+      type: "button",
+      class: "row",
+      title: toolCall ? `${step.path}\n${toolCall}` : step.path,
+      "data-index": step.index,
+      "data-path": step.path,
+    },
+    label,
+    plot,
+    h("span", { class: "took" }, sign.element, took),
+  );
+  element.style.top = `${step.index * ROW}px`;
+  return { step, element, sign, bars };
+}

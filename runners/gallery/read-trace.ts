@@ -1,0 +1,83 @@
+/**
+ * Reads a file with a run in it: a trace of ours, or an OpenTelemetry export in OTLP's JSON.
+ *
+ * It runs in the page too, where a file is dropped on it. What a file holds may be anything, so all that
+ * a page relies on is checked here, and the first thing that is wrong is told in a line.
+ */
+import { plain } from "../../patterns/trace-file/plain.ts";
+import { inTreeOrder } from "../../patterns/trace-file/tree.ts";
+import type { TraceFile } from "../../patterns/trace-file.ts";
+import { isExport, readExports } from "./otlp.ts";
+import { checkTrace, FormatError, isRecord } from "./trace-shape.ts";
+
+const VERSION = 1;
+const MAKE_ONE = "npm run live route -- --trace run.json makes a trace";
+
+/**
+ * Reads what a file holds.
+ *
+ * @throws {FormatError} It holds something else; the message says what, and what to do.
+ */
+export function readTrace(text: string): TraceFile {
+  const content = text.replace(/^\uFEFF/, "").trim();
+  if (content === "") throw new FormatError(`The file is empty. ${MAKE_ONE}`);
+  const values = parseAll(content);
+  const [first] = values;
+  if (isRecord(first) && first.format === "effective-agents/trace") return ours(first);
+  if (values.every(isExport)) return readExports(values);
+  throw new FormatError(whatElse(first));
+}
+
+/** The file as one JSON text, or else as one a line. */
+function parseAll(content: string): readonly unknown[] {
+  try {
+    return [JSON.parse(content)];
+  } catch (whole) {
+    try {
+      return content
+        .split("\n")
+        .filter((line) => line.trim() !== "")
+        .map(parseLine);
+    } catch {
+      // Where it breaks off says more than that its first line is none.
+      const why = whole instanceof Error ? whole.message : String(whole);
+      throw new FormatError(`The file isn't JSON: ${why}`);
+    }
+  }
+}
+
+function parseLine(line: string): unknown {
+  return JSON.parse(line);
+}
+
+function ours(value: Readonly<Record<string, unknown>>): TraceFile {
+  const { version } = value;
+  if (version !== VERSION) {
+    const isNewer = typeof version === "number" && version > VERSION;
+    const advice = isNewer ? ": this gallery is older than the file, so update it" : "";
+    throw new FormatError(
+      `The trace has version ${JSON.stringify(version)}, and version ${VERSION} is read here${advice}`,
+    );
+  }
+  // Copied, so that nothing in it is deeper than a page can show.
+  const trace = plain(value);
+  checkTrace(trace);
+  return { ...trace, steps: inTreeOrder(trace.steps, false) };
+}
+
+/** What a file is that is neither, as far as it's one of ours. */
+function whatElse(first: unknown): string {
+  const fields = isRecord(first) ? first : {};
+  if ("origin" in fields && "concurrency" in fields) {
+    return "This is a recording: npm start route -- --recording <file> --trace run.json makes a trace of it";
+  }
+  if ("asked" in fields && "run" in fields) {
+    return "This is a suspended run: npm start refund -- --resume <file> --answer yes goes on with it";
+  }
+  if ("pattern" in fields && "totals" in fields) {
+    return `This is what --json prints, without prompts and replies. ${MAKE_ONE}`;
+  }
+  return `The file holds JSON, but neither a trace nor an OTLP export. ${MAKE_ONE}`;
+}
+
+export { FormatError };

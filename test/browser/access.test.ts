@@ -1,0 +1,104 @@
+import { readFile, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { AxeResults, RunOptions } from "axe-core";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { launch, open } from "./browser.ts";
+import { makeSite } from "./site.ts";
+
+let browser: Browser;
+let site: string;
+const axe = readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+beforeAll(async () => {
+  [browser, site] = await Promise.all([launch(), makeSite()]);
+});
+
+afterAll(async () => {
+  await browser.close();
+  await rm(site, { recursive: true });
+});
+
+/** What axe is to be called with: it's put into the page. */
+declare const window: { readonly axe: { run: (options: RunOptions) => Promise<AxeResults> } };
+
+const LOOKS = [
+  { theme: "light", width: 1440 },
+  { theme: "dark", width: 1440 },
+  { theme: "light", width: 360 },
+] as const;
+const CASES = ["index", "plan", "mixed", "own"].flatMap((name) =>
+  LOOKS.map((look) => ({ name, ...look })),
+);
+
+test.for(CASES)(
+  "$name in $theme at $width px has nothing that axe minds",
+  async ({ name, theme, width }) => {
+    const { page } = await open(browser, join(site, `${name}.html`), {
+      colorScheme: theme,
+      viewport: { width, height: 900 },
+      // Only for axe, which is a script that the page's policy would refuse.
+      bypassCSP: true,
+      reducedMotion: "reduce",
+    });
+    if (name === "plan" || name === "mixed") {
+      await page.locator("#time").fill("5000");
+      await page.locator(".row").nth(1).click();
+    }
+    await page.evaluate(await axe);
+    const { violations } = await page.evaluate(() =>
+      window.axe.run({ resultTypes: ["violations"] }),
+    );
+    const found = violations.map(({ id, impact, nodes }) => [
+      id,
+      impact,
+      ...nodes.map(({ html }) => html.slice(0, 160)),
+    ]);
+    expect(found).toEqual([]);
+  },
+);
+
+test.for([360, 768, 1600])("at %d px no page is wider than its window", async (width) => {
+  for (const name of ["index", "plan", "mixed", "long", "own"]) {
+    const { page } = await open(browser, join(site, `${name}.html`), {
+      viewport: { width, height: 800 },
+    });
+    if (name === "plan") await page.locator(".row").nth(1).click();
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(over, name).toBeLessThanOrEqual(0);
+    await page.context().close();
+  }
+});
+
+test("the Tab key goes through a page in the order of reading, and shows where it is", async () => {
+  const { page } = await open(browser, join(site, "plan.html"));
+  const stops: string[] = [];
+  for (let presses = 0; presses < 24; presses += 1) {
+    await page.keyboard.press("Tab");
+    const [what, outline] = await page.evaluate(() => {
+      const { activeElement: element } = document;
+      if (!element) return ["", "none"];
+      const { outlineStyle } = getComputedStyle(element);
+      return [element.id || element.className || element.tagName, outlineStyle];
+    });
+    if (what === "BODY") break;
+    stops.push(what ?? "");
+    expect(outline, what).not.toBe("none");
+  }
+  const order = [
+    "mark",
+    "theme",
+    "sketch",
+    "node",
+    "back",
+    "play",
+    "next",
+    "speed",
+    "time",
+    "row",
+    "tab-0",
+    "copy-source",
+  ];
+  expect(stops.filter((stop) => order.includes(stop))).toEqual(order);
+});

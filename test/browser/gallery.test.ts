@@ -1,0 +1,95 @@
+/**
+ * The gallery as it is: each page opened from disk, and a pattern run live from its page.
+ */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { FAILURES } from "../../runners/failures.ts";
+import { type Gallery, readGallery } from "../../runners/gallery/pages.ts";
+import { makeSite, writeSite } from "../../runners/gallery/site.ts";
+import { JOBS } from "../../runners/shared/cli.ts";
+import { startLive } from "../shared/live.ts";
+import { type Answer, hold, reply } from "../shared/server.ts";
+import { launch, open } from "./browser.ts";
+
+let browser: Browser;
+let folder: string;
+let gallery: Gallery;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "gallery-"));
+  [browser, gallery] = await Promise.all([launch(), readGallery()]);
+  await writeSite(await makeSite(gallery, { isLive: false }), folder);
+}, 180_000);
+
+afterAll(async () => {
+  await browser.close();
+  await rm(folder, { recursive: true });
+});
+
+test.for([...JOBS.keys(), ...FAILURES.keys()])(
+  "the page of %s opens from disk, plays, and shows a call",
+  async (name) => {
+    const { page, wrong } = await open(browser, join(folder, `${name}.html`));
+    const nodes = page.locator(".sheet .node");
+    await nodes.first().waitFor();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("End");
+    await page.locator(".row .call").first().click();
+    await page.locator("#details:not([hidden])").waitFor();
+    expect(wrong).toEqual([]);
+  },
+);
+
+test("a run of one's own is shown on another pattern's page", async () => {
+  const trace = gallery.pages.find(({ name }) => name === "agent")?.trace;
+  const file = join(folder, "run.json");
+  await writeFile(file, JSON.stringify({ ...trace, title: "a run of my own" }));
+  const { page, wrong } = await open(browser, join(folder, "route.html"));
+  await page.locator("#file").setInputFiles(file);
+  await page.getByText("a run of my own", { exact: false }).first().waitFor();
+  expect(wrong).toEqual([]);
+});
+
+/** The page of route from a server whose API gives these answers. */
+async function livePage(answers: [Answer, ...Answer[]]) {
+  const site = await makeSite(gallery, { isLive: true, capUsd: 0.5 });
+  const { url, api } = await startLive(site, answers);
+  const page = await browser.newPage();
+  onTestFinished(() => page.close());
+  const wrong: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error") wrong.push(message.text());
+  });
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  await page.goto(`${url}route.html`);
+  return { page, api, wrong };
+}
+
+test("a pattern runs live on an input that is typed, and what it gave and spent is shown", async () => {
+  const label = reply("<label>billing</label>");
+  const { page, api, wrong } = await livePage([label, reply("Dear customer, we will look.")]);
+  await page.locator("#input").fill("I was charged twice.");
+  await page.getByRole("button", { name: "Run live" }).click();
+  await page.locator('.sheet [data-path="route/billing"][data-state="ok"]').waitFor();
+  await page.locator("#live-said", { hasText: "Dear customer" }).waitFor();
+  expect(await page.locator("#spent").textContent()).toBe("$0.0001");
+  expect(JSON.stringify(api.requests[0]?.body)).toContain("I was charged twice.");
+  expect(wrong).toEqual([]);
+});
+
+test("Stop cancels the calls of a live run, and the page says so", async () => {
+  const { page, api, wrong } = await livePage([hold]);
+  await page.locator("#input").fill("I was charged twice.");
+  await page.getByRole("button", { name: "Run live" }).click();
+  const call = await api.received(1);
+  await page.locator('.sheet [data-path="route/classify"][data-state="flight"]').waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await call.gone;
+  await page.locator("#live-said", { hasText: "Stopped" }).waitFor();
+  await page.locator('.sheet [data-path="route/classify"][data-state="cancelled"]').waitFor();
+  expect(wrong).toEqual([]);
+});
