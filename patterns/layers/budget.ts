@@ -19,12 +19,11 @@
  *
  * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
  */
-import { AsyncLocalStorage } from "node:async_hooks";
 import { CACHE_WRITE, costOf, PRICES, type Prices, priceOf, unboundedPart } from "../cost.ts";
 import { BudgetError, checkCount, HaltError, shown } from "../errors.ts";
 import { follow } from "../fan-out.ts";
 import type { Layer, Params } from "../llm-call.ts";
-import { currentPath, noted } from "../step.ts";
+import { createScope, currentPath, noted } from "../step.ts";
 
 /** The limits: at least one of the two. */
 export interface BudgetOptions {
@@ -144,7 +143,7 @@ interface Hold {
 }
 
 /** Of the call under way and of those that it was made inside of, whatever their budgets. */
-const holds = new AsyncLocalStorage<readonly Hold[]>();
+const holds = createScope<readonly Hold[]>();
 
 const NOTHING: Amount = { usd: 0, calls: 0 };
 
