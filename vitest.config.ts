@@ -5,7 +5,7 @@ const { VITEST_JSON: outputFile } = process.env;
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
+    include: ["test/*.test.ts"],
     globalSetup: "test/shared/compile.ts",
     // Property tests take seconds on a busy machine; nothing here asserts a time.
     testTimeout: 30_000,

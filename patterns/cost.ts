@@ -9,6 +9,7 @@
  * model's. `unboundedPart` says the same of a request, before it is sent.
  *
  * Copy along: step.ts
+ * From effective-agents 0.1.0: patterns/cost.ts
  */
 import type { Usage } from "./step.ts";
 

@@ -13,6 +13,7 @@
  * so that a race ends as it ended when it was recorded.
  *
  * Copy along: errors.ts, step.ts, recording/
+ * From effective-agents 0.1.0: patterns/recording.ts
  */
 import { fileURLToPath } from "node:url";
 import Anthropic, { type ClientOptions, type Middleware } from "@anthropic-ai/sdk";

@@ -11,6 +11,8 @@
  *
  * The path is the name in the trace, the key in a recording and the key of a checkpoint. `observe`
  * reports what happens inside a function: the one seam for a terminal, a log, a browser or a test.
+ *
+ * From effective-agents 0.1.0: patterns/step.ts
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Span, SpanStatusCode, trace } from "@opentelemetry/api";

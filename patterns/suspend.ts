@@ -12,6 +12,7 @@
  * is counted in a row begins anew: repeats, reminders, and a turn's cuts.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, transcript.ts, door/
+ * From effective-agents 0.1.0: patterns/suspend.ts
  */
 import type {
   ContentBlock,

@@ -12,6 +12,7 @@
  * answer from outside is suspended: it has no result yet, and the others keep theirs.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, door/
+ * From effective-agents 0.1.0: patterns/tool-calls.ts
  */
 import { inspect } from "node:util";
 import type {

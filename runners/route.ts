@@ -6,6 +6,8 @@
  *
  * The ticket speaks of an invoice and of a crash: the classifier is told which matters when. A bug
  * becomes a report with fields; money becomes a letter.
+ *
+ * From effective-agents 0.1.0: runners/route.ts
  */
 import { route } from "../patterns/route.ts";
 import { readTags, tagged } from "../patterns/xml.ts";

@@ -27,7 +27,8 @@ import {
   totalsOf,
 } from "../runners/shared/trace.ts";
 import { openView } from "../runners/shared/view.ts";
-import { folder, Kept, ROOT, run, start } from "./shared/runner.ts";
+import { Kept } from "./shared/kept.ts";
+import { folder, ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
 
 const AGENTS = ["agent", "subagent", "refund"];

@@ -18,6 +18,7 @@
  * billed, isn't seen: for a strict limit set `maxRetries: 0` on the client.
  *
  * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
+ * From effective-agents 0.1.0: patterns/layers/budget.ts
  */
 import { CACHE_WRITE, costOf, PRICES, type Prices, priceOf, unboundedPart } from "../cost.ts";
 import { BudgetError, checkCount, HaltError, shown } from "../errors.ts";

@@ -5,6 +5,8 @@
  *            └─ bug        in flight
  *
  * Of a replayed call it keeps the recorded times, not those of the replay.
+ *
+ * From effective-agents 0.1.0: runners/shared/trace.ts
  */
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { costOf } from "../../patterns/cost.ts";
