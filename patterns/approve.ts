@@ -17,6 +17,7 @@
  * with status `suspended`, and a later process goes on from its result, and asks again.
  *
  * Copy along: errors.ts, repo-tools/text.ts, step.ts, tool.ts
+ * From effective-agents 0.1.0: patterns/approve.ts
  */
 import { checkCount, checkFunction, checkText, HaltError } from "./errors.ts";
 import { quoted, visible } from "./repo-tools/text.ts";

@@ -12,6 +12,7 @@
  * that ends there without a line's end, and loses or keeps lines that came too early.
  *
  * Copy along: approve.ts, errors.ts, repo-tools/text.ts, step.ts, tool.ts
+ * From effective-agents 0.1.0: patterns/ask-terminal.ts
  */
 import { setImmediate } from "node:timers/promises";
 import type { Ask } from "./approve.ts";

@@ -13,6 +13,7 @@
  *
  * In Anthropic's "Building effective agents": prompt chaining.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
+ * From effective-agents 0.1.0: patterns/chain.ts
  */
 
 import { BudgetError, checkCount, checkFunction, checkText } from "./errors.ts";

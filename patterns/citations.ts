@@ -18,6 +18,7 @@
  * citations/, door/, repo-tools/deny.ts, repo-tools/filter.ts, repo-tools/glob.ts, repo-tools/missing.ts,
  * repo-tools/path.ts, repo-tools/pause.ts, repo-tools/read-file.ts, repo-tools/sandbox.ts,
  * repo-tools/secrets.ts, repo-tools/text.ts
+ * From effective-agents 0.1.0: patterns/citations.ts
  */
 import { type CheckedCitation, checkCitations } from "./citations/check.ts";
 import { type BudgetError, checkFunction, checkText } from "./errors.ts";

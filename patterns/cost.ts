@@ -10,6 +10,7 @@
  * says the same of a request, before it is sent.
  *
  * Copy along: step.ts, usage.ts
+ * From effective-agents 0.1.0: patterns/cost.ts
  */
 import type { Usage } from "./step.ts";
 import { compactionsIn } from "./usage.ts";

@@ -9,6 +9,7 @@
  * and what could not be verified has a place of its own: a model without one puts it among the findings.
  *
  * Copy along: tool.ts
+ * From effective-agents 0.1.0: patterns/deliver.ts
  */
 import { defineTool, type Tool, ToolError } from "./tool.ts";
 

@@ -8,6 +8,8 @@
  * Two more end a run and pass through every pattern: the caller's abort, which is always a rejection
  * with the signal's reason; and a `HaltError`, a call that was never made, because the budget ended,
  * a recording doesn't match, or an answer is waited for.
+ *
+ * From effective-agents 0.1.0: patterns/errors.ts
  */
 import { inspect } from "node:util";
 import { currentPath } from "./step.ts";

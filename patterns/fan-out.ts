@@ -9,6 +9,8 @@
  * failure cancels the siblings and is thrown; with `"settle"` each job's outcome is kept. Three things
  * are never settled: the caller's abort; a `HaltError`, which cancels the siblings; and its kind
  * `BudgetError`, which lets the siblings end, since they are paid for, and is handed back.
+ *
+ * From effective-agents 0.1.0: patterns/fan-out.ts
  */
 import { setMaxListeners } from "node:events";
 import { BudgetError, HaltError } from "./errors.ts";

@@ -7,6 +7,8 @@
  * Away go case, blanks around it (also those without width), runs of blanks, a pair of quotes or
  * stars around the whole, and the punctuation that ends a sentence. All else stays: stripping every
  * sign would make C++ and C# the same, and stripping articles would delete the answer A.
+ *
+ * From effective-agents 0.1.0: patterns/fold.ts
  */
 
 /** The folded form, for comparing: `fold("**Paris.**")` is `"paris"`. */

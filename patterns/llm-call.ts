@@ -15,6 +15,7 @@
  * for one request only, and nested patterns can't lock each other out.
  *
  * Copy along: errors.ts, fan-out.ts, step.ts, door/
+ * From effective-agents 0.1.0: patterns/llm-call.ts
  */
 import Anthropic from "@anthropic-ai/sdk";
 import type { MessageCreateParamsNonStreaming as BetaMessageCreateParams } from "@anthropic-ai/sdk/resources/beta/messages";

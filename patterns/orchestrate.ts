@@ -14,6 +14,7 @@
  *
  * In Anthropic's "Building effective agents": orchestrator-workers.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, plan.ts, step.ts, xml.ts, door/
+ * From effective-agents 0.1.0: patterns/orchestrate.ts
  */
 import { BudgetError, checkCount, checkFunction, checkText, HaltError } from "./errors.ts";
 import { checkOnError, type FanOutOptions, fanOut, type Job } from "./fan-out.ts";

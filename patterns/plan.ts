@@ -7,6 +7,8 @@
  * A plan is a program that a model wrote, so it's checked like one before anything runs: the number
  * of tasks, blank tasks, ids that are missing, repeated or unknown, and circles. A faulty plan goes
  * back once, with the fault in words.
+ *
+ * From effective-agents 0.1.0: patterns/plan.ts
  */
 import { LlmOutputError } from "./errors.ts";
 import type { LlmCall } from "./llm-call.ts";

@@ -14,6 +14,7 @@
  * Not for tools that call a model themselves: their calls are on the tape, and replay by themselves.
  *
  * Copy along: errors.ts, recording.ts, recording/, step.ts, tool.ts
+ * From effective-agents 0.1.0: patterns/recorded-tools.ts
  */
 import { isDeepStrictEqual } from "node:util";
 import type { MessageParam, ToolResultBlockParam } from "@anthropic-ai/sdk/resources/messages";

@@ -14,6 +14,7 @@
  * a cassette.)
  *
  * Copy along: errors.ts, step.ts, recording/
+ * From effective-agents 0.1.0: patterns/recording.ts
  */
 import { fileURLToPath } from "node:url";
 import Anthropic, { type ClientOptions, type Middleware } from "@anthropic-ai/sdk";

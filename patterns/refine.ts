@@ -14,6 +14,7 @@
  *
  * In Anthropic's "Building effective agents": evaluator-optimizer.
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, step.ts, xml.ts, door/
+ * From effective-agents 0.1.0: patterns/refine.ts
  */
 import { BudgetError, checkCount, checkFunction, checkText, LlmOutputError } from "./errors.ts";
 import { fold } from "./fold.ts";

@@ -15,6 +15,7 @@
  * invisible in a file gets through as it is, a terminal's escapes least of all.
  *
  * Copy along: tool.ts, repo-tools/
+ * From effective-agents 0.1.0: patterns/repo-tools.ts
  */
 import { listFilesTool } from "./repo-tools/list-files.ts";
 import { readFileTool } from "./repo-tools/read-file.ts";

@@ -12,6 +12,7 @@
  *
  * In Anthropic's "Building effective agents": routing.
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, step.ts, xml.ts, door/
+ * From effective-agents 0.1.0: patterns/route.ts
  */
 
 import { checkFunction, checkText, LlmOutputError } from "./errors.ts";

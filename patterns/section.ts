@@ -14,6 +14,7 @@
  *
  * In Anthropic's "Building effective agents": parallelization, by sectioning.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
+ * From effective-agents 0.1.0: patterns/section.ts
  */
 import { BudgetError, checkFunction } from "./errors.ts";
 import { type FanOutOptions, fanOut, type OnError } from "./fan-out.ts";

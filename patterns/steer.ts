@@ -12,6 +12,7 @@
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, suspend.ts, tool.ts, tool-calls.ts,
  * transcript.ts, usage.ts, door/
+ * From effective-agents 0.1.0: patterns/steer.ts
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import type { BudgetError } from "./errors.ts";

@@ -11,6 +11,8 @@
  *
  * The path is the name in the trace and the key in a recording, by which a broken run is gone on with.
  * `observe` reports what happens inside a function: the one seam for a terminal, a log, a browser, a test.
+ *
+ * From effective-agents 0.1.0: patterns/step.ts
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Span, SpanStatusCode, trace } from "@opentelemetry/api";
@@ -78,7 +80,22 @@ interface Frame {
   readonly notes: Map<string, unknown>;
 }
 
-const frames = new AsyncLocalStorage<Frame>();
+const frames = createScope<Frame>();
+
+/** A value for all that a function does, and starts. */
+export interface Scope<T> {
+  readonly getStore: () => T | undefined;
+  readonly run: <R>(value: T, fn: () => R) => R;
+}
+
+/**
+ * Makes a scope, by Node's `AsyncLocalStorage`. A bundle for the browser has nothing in its place: there no
+ * value is kept, so that the page loads, and the door's first call says that it's for the server only.
+ */
+export function createScope<T>(): Scope<T> {
+  if (AsyncLocalStorage) return new AsyncLocalStorage<T>();
+  return { getStore: () => undefined, run: (_, fn) => fn() };
+}
 
 /** The path of the step under way, or `""` outside of any. */
 export function currentPath(): string {

@@ -13,6 +13,7 @@
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, transcript.ts,
  * usage.ts, door/
+ * From effective-agents 0.1.0: patterns/suspend.ts
  */
 import type {
   ContentBlock,

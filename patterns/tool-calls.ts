@@ -13,6 +13,7 @@
  * outside (suspend.ts) has no result yet. Whatever becomes of one call, the others keep their results.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, door/
+ * From effective-agents 0.1.0: patterns/tool-calls.ts
  */
 import { inspect } from "node:util";
 import type {

@@ -7,6 +7,8 @@
  * Name and description are prompts: they say when to call it and what comes back. Whatever the model
  * can put right is a `ToolError`, and its message says what is wrong and what to do instead. Any other
  * error is a bug or the machine's, and not for the model.
+ *
+ * From effective-agents 0.1.0: patterns/tool.ts
  */
 
 /** The JSON schema of a tool's input. An alias, since the SDK's type takes no interface. */

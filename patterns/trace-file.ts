@@ -15,6 +15,7 @@
  * Of a replayed run it has the recorded times, not those of the replay.
  *
  * Copy along: cost.ts, step.ts, usage.ts, trace-file/
+ * From effective-agents 0.1.0: patterns/trace-file.ts
  */
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { costOf } from "./cost.ts";

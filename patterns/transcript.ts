@@ -6,6 +6,7 @@
  *     calls and results ─► countRepeats ─► 1, 2, 3, … in a row
  *
  * Copy along: errors.ts, step.ts
+ * From effective-agents 0.1.0: patterns/transcript.ts
  */
 import type {
   Message,

@@ -8,6 +8,7 @@
  * its own counts say: what the summary took is billed too, and stands in `iterations` alone.
  *
  * Copy along: step.ts
+ * From effective-agents 0.1.0: patterns/usage.ts
  */
 import type { Usage } from "./step.ts";
 

@@ -13,6 +13,7 @@
  *
  * In Anthropic's "Building effective agents": parallelization, by voting.
  * Copy along: errors.ts, fan-out.ts, fold.ts, llm-call.ts, step.ts, xml.ts, door/
+ * From effective-agents 0.1.0: patterns/vote.ts
  */
 import { type BudgetError, checkCount, checkText, HaltError, LlmOutputError } from "./errors.ts";
 import { type FanOutOptions, fanOut, type Job } from "./fan-out.ts";

@@ -16,6 +16,8 @@
  * error. So is a closer without an opener, since it leaves open where a text ends. Inside a complete
  * element all is text. What can't be told apart is an answer that quotes only its own opener:
  * `<a>x <a> y</a>` reads as ` y`. The time taken is linear in the length of the reply.
+ *
+ * From effective-agents 0.1.0: patterns/xml.ts
  */
 import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { LlmOutputError } from "./errors.ts";

@@ -6,6 +6,8 @@
  *
  * The recorded question is about this repository, and nothing in it says where to look. In a replay the
  * tools give what they gave then, since the files have changed.
+ *
+ * From effective-agents 0.1.0: runners/agent.ts
  */
 import { fileURLToPath } from "node:url";
 import { type AgentOptions, type AgentResult, runAgent } from "../patterns/agent.ts";

@@ -5,6 +5,8 @@
  *   npm run live chain "<commit log>"    calls the API
  *
  * The store takes 500 characters. No prompt says so: the gate counts, and what it finds goes back.
+ *
+ * From effective-agents 0.1.0: runners/chain.ts
  */
 import { chain, type Verdict } from "../patterns/chain.ts";
 import { tagged } from "../patterns/xml.ts";

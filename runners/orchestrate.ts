@@ -6,6 +6,8 @@
  *
  * Nobody says beforehand how many parts it takes: that depends on the two versions. Some parts wait
  * for others, and start the moment they are done.
+ *
+ * From effective-agents 0.1.0: runners/orchestrate.ts
  */
 import { orchestrate } from "../patterns/orchestrate.ts";
 import { defineJob } from "./shared/job.ts";

@@ -6,6 +6,8 @@
  *
  * Verse is where a first draft falls short: rhyme, metre and meaning pull three ways. Code counts the
  * lines before a judge is paid.
+ *
+ * From effective-agents 0.1.0: runners/refine.ts
  */
 import { refine } from "../patterns/refine.ts";
 import { defineJob } from "./shared/job.ts";

@@ -8,6 +8,8 @@
  *
  * The order book is a JSON file, made anew for each run. One refund was paid before and is refused without
  * a question; the answers to the other two in a replay are in this file.
+ *
+ * From effective-agents 0.1.0: runners/refund.ts
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -6,6 +6,8 @@
  *
  * Each reviewer is told to look at one thing only, and what not to look at. Before any of them, code
  * counts the lines: a section need not be a call.
+ *
+ * From effective-agents 0.1.0: runners/section.ts
  */
 import type { Context } from "../patterns/llm-call.ts";
 import { section } from "../patterns/section.ts";

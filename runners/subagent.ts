@@ -7,6 +7,8 @@
  *
  * None sees what another reads: each hands over a page of findings, and what it could not verify. Where
  * one delivers nothing, that is a gap too. Whether the sources exist is looked up in the files of today.
+ *
+ * From effective-agents 0.1.0: runners/subagent.ts
  */
 import { checkCitations } from "../patterns/citations.ts";
 import { fanOut } from "../patterns/fan-out.ts";

@@ -7,6 +7,8 @@
  * One reviewer misses an injection now and then, and cries wolf now and then. A majority of seven
  * errs far less, and it seldom takes all seven: the calls that can't change the outcome any more are
  * cancelled.
+ *
+ * From effective-agents 0.1.0: runners/vote.ts
  */
 import { vote } from "../patterns/vote.ts";
 import { tagged } from "../patterns/xml.ts";

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { main } from "../runners/shared/agent-cli.ts";
-import { folder, Kept, start } from "./shared/runner.ts";
+import { Kept } from "./shared/kept.ts";
+import { folder, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, reply, startServer } from "./shared/server.ts";
 
 const SEARCH = reply(

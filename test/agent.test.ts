@@ -1,3 +1,8 @@
+/**
+ * The agent's loop: each stop reason, each limit, what goes back to the model, and how a run ends.
+ *
+ * From effective-agents 0.1.0: test/agent.test.ts
+ */
 import { setImmediate } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { BadRequestError } from "@anthropic-ai/sdk";
@@ -1256,17 +1261,24 @@ async function checkRun(run: Run, api: StrictApi, llm: AgentOptions["llm"]): Pro
   return status;
 }
 
-test("makes no request that the API refuses, whatever the turns, tools and aborts", async () => {
-  const seen = new Set<string>();
-  const property = fc.asyncProperty(anyRun, async (run) => {
-    const api = strictApi(scriptOf(run));
-    seen.add(await checkRun(run, api, api.llm));
-  });
-  await fc.assert(property, { numRuns: 150 });
-  for (const outcome of ["answered", "rejected", "aborted", "max_turns"]) {
-    expect(seen).toContain(outcome);
-  }
-});
+// Where it was copied to, a test has five seconds if it doesn't say.
+const LONG = { timeout: 30_000 };
+
+test(
+  "makes no request that the API refuses, whatever the turns, tools and aborts",
+  LONG,
+  async () => {
+    const seen = new Set<string>();
+    const property = fc.asyncProperty(anyRun, async (run) => {
+      const api = strictApi(scriptOf(run));
+      seen.add(await checkRun(run, api, api.llm));
+    });
+    await fc.assert(property, { numRuns: 150 });
+    for (const outcome of ["answered", "rejected", "aborted", "max_turns"]) {
+      expect(seen).toContain(outcome);
+    }
+  },
+);
 
 test("makes no request that a server refuses, over the SDK, in one piece and as a stream", async () => {
   let api = strictApi([]);

@@ -1,4 +1,8 @@
-/** The approval gate: what is asked, what runs, what the model is told, and how a terminal is asked. */
+/**
+ * The approval gate: what is asked, what runs, what the model is told, and how a terminal is asked.
+ *
+ * From effective-agents 0.1.0: test/approve.test.ts
+ */
 import { PassThrough } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
@@ -16,7 +20,7 @@ import { askOnTerminal, type TerminalInput } from "../patterns/ask-terminal.ts";
 import { BudgetError, HaltError, SuspendError } from "../patterns/errors.ts";
 import { observe } from "../patterns/step.ts";
 import { type Tool, type ToolContext, ToolError } from "../patterns/tool.ts";
-import { Kept } from "./shared/runner.ts";
+import { Kept } from "./shared/kept.ts";
 import { held, withResolvers } from "./shared/scripted.ts";
 import { rejection, reply, startServer } from "./shared/server.ts";
 import { strictApi, turn, use } from "./shared/strict-api.ts";

@@ -1,3 +1,8 @@
+/**
+ * A budget: what is reserved, spent and refused, alone and with calls in flight.
+ *
+ * From effective-agents 0.1.0: test/budget.test.ts
+ */
 import { getEventListeners } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { APIConnectionError, InternalServerError } from "@anthropic-ai/sdk";

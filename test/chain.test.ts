@@ -1,3 +1,8 @@
+/**
+ * The chain: its steps, its gates, what it keeps when one stops it, and how it ends.
+ *
+ * From effective-agents 0.1.0: test/chain.test.ts
+ */
 import { expect, test } from "vitest";
 import { type ChainContext, chain } from "../patterns/chain.ts";
 import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";

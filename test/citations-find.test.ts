@@ -1,4 +1,8 @@
-/** What is a citation in an answer, and what only looks like one. */
+/**
+ * What is a citation in an answer, and what only looks like one.
+ *
+ * From effective-agents 0.1.0: test/citations-find.test.ts
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { findCitations } from "../patterns/citations/find.ts";

@@ -1,4 +1,8 @@
-/** Citations looked up in a folder, and answers revised until their lines bear them out. */
+/**
+ * Citations looked up in a folder, and answers revised until their lines bear them out.
+ *
+ * From effective-agents 0.1.0: test/citations.test.ts
+ */
 import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

@@ -7,9 +7,10 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join, normalize } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { importsOf } from "./shared/registry.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** What other patterns are made of. They are copied along, and need not say what goes with them. */
@@ -119,7 +120,7 @@ const STRICTEST = {
 /** The files that a pattern's doc comment names, those of a folder one by one. */
 async function named(file: string): Promise<string[]> {
   const [comment = ""] = (await readFile(join(ROOT, "patterns", file), "utf8")).split("*/");
-  const [, list = ""] = /Copy along: ([^@]*)/.exec(comment) ?? [];
+  const [, list = ""] = /Copy along: ([^@]*?)(?= \* From |$)/.exec(comment) ?? [];
   const names = list
     .replaceAll("*", " ")
     .split(",")
@@ -136,20 +137,6 @@ async function named(file: string): Promise<string[]> {
 async function closure(file: string): Promise<string[]> {
   const all = await importsOf(`patterns/${file}`);
   return all.map((path) => path.slice("patterns/".length));
-}
-
-/** All files that a file imports by a relative path, directly or not, by their paths in the project. */
-async function importsOf(path: string): Promise<string[]> {
-  const seen = new Set([path]);
-  // What is added to a set while it's iterated over is visited too.
-  for (const file of seen) {
-    const source = await readFile(join(ROOT, file), "utf8").catch(() => "");
-    for (const [, specifier = ""] of source.matchAll(/(?:from|import\(|import) ?"(\.[^"]+)"/g)) {
-      seen.add(normalize(join(dirname(file), specifier)));
-    }
-  }
-  seen.delete(path);
-  return [...seen].sort();
 }
 
 async function copy(paths: readonly string[], to: string): Promise<void> {

@@ -1,3 +1,8 @@
+/**
+ * What a call costs: each kind of token at its own model's price, and unknown where that is unknown.
+ *
+ * From effective-agents 0.1.0: test/cost.test.ts
+ */
 import { expect, test } from "vitest";
 import {
   CACHE_WRITE,

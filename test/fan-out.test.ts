@@ -1,3 +1,8 @@
+/**
+ * What runs at once: the first failure cancels the rest, and nothing is left running.
+ *
+ * From effective-agents 0.1.0: test/fan-out.test.ts
+ */
 import { getEventListeners } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";

@@ -1,3 +1,8 @@
+/**
+ * The door and a failing server: each fault of the network is an error, and no reply is lost or made up.
+ *
+ * From effective-agents 0.1.0: test/faults.test.ts
+ */
 import { setImmediate } from "node:timers/promises";
 import Anthropic, {
   APIConnectionError,

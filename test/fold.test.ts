@@ -1,3 +1,8 @@
+/**
+ * Which spellings of a short answer are the same, and which are not.
+ *
+ * From effective-agents 0.1.0: test/fold.test.ts
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { fold } from "../patterns/fold.ts";

@@ -13,7 +13,8 @@ import { makeSite, type Site, writeSite } from "../runners/gallery/site.ts";
 import { stepLines } from "../runners/gallery/source.ts";
 import { JOBS } from "../runners/shared/cli.ts";
 import { UsageError } from "../runners/shared/explain.ts";
-import { folder, Kept, ROOT } from "./shared/runner.ts";
+import { Kept } from "./shared/kept.ts";
+import { folder, ROOT } from "./shared/runner.ts";
 
 let gallery: Gallery;
 let site: Site;

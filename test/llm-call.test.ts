@@ -1,3 +1,8 @@
+/**
+ * The door: what is sent, what passes for an answer, what waits, and what a call that was cancelled gives.
+ *
+ * From effective-agents 0.1.0: test/llm-call.test.ts
+ */
 import { getEventListeners } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import Anthropic, { AnthropicError, BadRequestError, type Middleware } from "@anthropic-ai/sdk";

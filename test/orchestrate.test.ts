@@ -1,3 +1,8 @@
+/**
+ * The planner, its workers and the synthesis: what runs when, and what a bad plan or a failure comes to.
+ *
+ * From effective-agents 0.1.0: test/orchestrate.test.ts
+ */
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,14 +1,11 @@
 /** What the README says is so: its outputs, numbers, commands, links, and the examples it shows. */
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { copyFile, cp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
-import type { Server } from "node:http";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { APIError } from "@anthropic-ai/sdk";
-import { afterEach, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { createLlm } from "../patterns/llm-call.ts";
 import type { TapeLine } from "../patterns/recording/tape.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
@@ -18,13 +15,12 @@ import { vote } from "../patterns/vote.ts";
 import { readTrace } from "../runners/gallery/read-trace.ts";
 import { linesOfCode } from "../runners/shared/lines-of-code.ts";
 import { slogan } from "./examples/budget.ts";
-import { createGuideServer } from "./examples/server.ts";
 import { sortTickets } from "./examples/tickets.ts";
 import { traced } from "./examples/trace.ts";
 import { fillIn, README } from "./shared/readme.ts";
 import { folder, ROOT, run } from "./shared/runner.ts";
 import { withResolvers } from "./shared/scripted.ts";
-import { type Answer, type Exchange, fails, hold, reply, startServer } from "./shared/server.ts";
+import { type Answer, type Exchange, fails, reply, startServer } from "./shared/server.ts";
 
 const readme = await readFile(README, "utf8");
 /** Starting Node takes a second, and more on a busy machine. */
@@ -371,65 +367,6 @@ test("tickets.ts: a changed prompt ends the job instead of being asked anew", as
   const asked = server.requests.slice(before).map((exchange) => ticketIn(promptOf(exchange)));
   // Those had no reply on the tape.
   expect(BAD).toEqual(expect.arrayContaining(asked));
-});
-
-/** Starts the example's server, and gives its address. */
-async function listen(server: Server): Promise<string> {
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const address = server.address();
-  return `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
-}
-
-const PLAN = reply('<task id="a">Do a</task><task id="b" needs="a">Do b</task>');
-
-test("server.ts: steps and the result come as server-sent events", async () => {
-  const model = await startServer(PLAN, reply("Part a"), reply("Part b"), reply("All of it"));
-  const url = await listen(createGuideServer(createLlm({ client: model.client() })));
-  const response = await fetch(url, { method: "POST", body: "Write a guide" });
-  expect(response.headers.get("content-type")).toBe("text/event-stream");
-  const events = (await response.text()).trimEnd().split("\n\n");
-  expect(events[0]).toBe('event: start\ndata: {"path":"orchestrate"}');
-  expect(events).toContain('event: end\ndata: {"path":"orchestrate/worker[1]"}');
-  const [, result = ""] = /^event: result\ndata: (.*)$/.exec(events.at(-1) ?? "") ?? [];
-  expect(JSON.parse(result)).toMatchObject({ status: "completed", output: "All of it" });
-});
-
-test("server.ts: an error comes as an event", async () => {
-  const model = await startServer(fails(400));
-  const url = await listen(createGuideServer(createLlm({ client: model.client() })));
-  const response = await fetch(url, { method: "POST", body: "Write a guide" });
-  expect(await response.text()).toMatch(/\n\nevent: error\ndata: \{"message":".*400.*"\}\n\n$/);
-});
-
-test("server.ts: the reader who leaves cancels the calls", async () => {
-  const model = await startServer(PLAN, hold);
-  const url = await listen(createGuideServer(createLlm({ client: model.client() })));
-  const leave = new AbortController();
-  const response = fetch(url, { method: "POST", body: "Write a guide", signal: leave.signal });
-  const { gone } = await model.received(2);
-  await response;
-  leave.abort();
-  await gone;
-});
-
-test("server.ts: a reader who leaves in the middle of the request does no harm", async () => {
-  const model = await startServer(PLAN, reply("Part"), reply("Part"), reply("All of it"));
-  const server = createGuideServer(createLlm({ client: model.client() }));
-  const url = await listen(server);
-  const socket = connect(Number(new URL(url).port), "127.0.0.1");
-  const [request] = await Promise.all([
-    once(server, "request").then(([request]) => request),
-    socket.write("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nWrite"),
-  ]);
-  const closed = new Promise((resolve) => request.on("close", resolve));
-  socket.destroy();
-  await closed;
-  const response = await fetch(url, { method: "POST", body: "Write a guide" });
-  expect(await response.text()).toContain("event: result");
 });
 
 test("recording.ts: runs in a project of its own, on a recording made before", CHILD, async () => {

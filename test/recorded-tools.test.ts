@@ -1,4 +1,8 @@
-/** A recorded run of the agent is replayed, and gone on with, where its tools would say something else. */
+/**
+ * A recorded run of the agent is replayed, and gone on with, where its tools would say something else.
+ *
+ * From effective-agents 0.1.0: test/recorded-tools.test.ts
+ */
 import { expect, test } from "vitest";
 import { type AgentOptions, runAgent } from "../patterns/agent.ts";
 import { RecordingError } from "../patterns/errors.ts";

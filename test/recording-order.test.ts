@@ -1,3 +1,8 @@
+/**
+ * In which order a recording gives its replies, and who waits for whom.
+ *
+ * From effective-agents 0.1.0: test/recording-order.test.ts
+ */
 import { readFile, writeFile } from "node:fs/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import { APIError } from "@anthropic-ai/sdk";

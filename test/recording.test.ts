@@ -1,3 +1,8 @@
+/**
+ * Recordings: what is written, what a replay finds again, and what it says when it doesn't.
+ *
+ * From effective-agents 0.1.0: test/recording.test.ts
+ */
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";

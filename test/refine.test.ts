@@ -1,3 +1,8 @@
+/**
+ * Drafts and grades: which draft comes back, when it ends, and what an unreadable grade comes to.
+ *
+ * From effective-agents 0.1.0: test/refine.test.ts
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";

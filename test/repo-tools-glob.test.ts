@@ -1,4 +1,8 @@
-/** Globs and .gitignore files: the rules one by one, and against git itself. */
+/**
+ * Globs and .gitignore files: the rules one by one, and against git itself.
+ *
+ * From effective-agents 0.1.0: test/repo-tools-glob.test.ts
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -83,7 +87,10 @@ const TREE = [
   "x ",
 ];
 
-test.skipIf(!hasGit)("leaves out exactly what git ignores", async () => {
+// Where it was copied to, a test has five seconds if it doesn't say.
+const LONG = { timeout: 30_000 };
+
+test.skipIf(!hasGit)("leaves out exactly what git ignores", LONG, async () => {
   const root = await mkdtemp(join(tmpdir(), "repo-tools-git-"));
   onTestFinished(() => rm(root, { recursive: true }));
   for (const path of TREE) {

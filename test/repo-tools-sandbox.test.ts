@@ -1,4 +1,8 @@
-/** What must never come out of the root, nor out of a secret file, by any of the three tools. */
+/**
+ * What must never come out of the root, nor out of a secret file, by any of the three tools.
+ *
+ * From effective-agents 0.1.0: test/repo-tools-sandbox.test.ts
+ */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { link, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";

@@ -1,4 +1,8 @@
-/** What the three tools answer; what they must not, is in repo-tools-sandbox.test.ts. */
+/**
+ * What the three tools answer; what they must not, is in repo-tools-sandbox.test.ts.
+ *
+ * From effective-agents 0.1.0: test/repo-tools.test.ts
+ */
 import { mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

@@ -1,3 +1,8 @@
+/**
+ * The router: which route a label takes, what an unknown one comes to, and the prompts that are sent.
+ *
+ * From effective-agents 0.1.0: test/route.test.ts
+ */
 import { expect, test } from "vitest";
 import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
 import type { Context } from "../patterns/llm-call.ts";

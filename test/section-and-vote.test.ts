@@ -1,3 +1,8 @@
+/**
+ * Sections and votes: what runs at once, how votes are counted, when they stop, and who is cancelled.
+ *
+ * From effective-agents 0.1.0: test/section-and-vote.test.ts
+ */
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,3 +1,8 @@
+/**
+ * Paths, events and spans: each step and call has its own, whatever it's nested in.
+ *
+ * From effective-agents 0.1.0: test/step.test.ts
+ */
 import { setImmediate } from "node:timers/promises";
 import { SpanStatusCode } from "@opentelemetry/api";
 import { expect, onTestFinished, test } from "vitest";

@@ -1,4 +1,8 @@
-/** A subagent ends by a valid delivery alone: what it's told until then, and what becomes of the rest. */
+/**
+ * A subagent ends by a valid delivery alone: what it's told until then, and what becomes of the rest.
+ *
+ * From effective-agents 0.1.0: test/subagent.test.ts
+ */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
 import { expect, expectTypeOf, test } from "vitest";

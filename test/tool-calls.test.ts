@@ -1,3 +1,8 @@
+/**
+ * The calls of one turn: each gets one result, whatever became of it.
+ *
+ * From effective-agents 0.1.0: test/tool-calls.test.ts
+ */
 import { setImmediate } from "node:timers/promises";
 import type { ToolUseBlock } from "@anthropic-ai/sdk/resources/messages";
 import { expect, expectTypeOf, test } from "vitest";

@@ -1,3 +1,8 @@
+/**
+ * Tagged text: what is read out of replies, however they are written, and what goes into prompts.
+ *
+ * From effective-agents 0.1.0: test/xml.test.ts
+ */
 import fc from "fast-check";
 import { expect, expectTypeOf, test } from "vitest";
 import { LlmOutputError } from "../patterns/errors.ts";

@@ -7,6 +7,8 @@
  *
  * Everything goes through the sandbox of repo-tools/, and the lines come from the reader of `read_file`,
  * with its caps. A problem is a sentence that a model can act on.
+ *
+ * From effective-agents 0.1.0: patterns/citations/check.ts
  */
 
 import { partsInside } from "../repo-tools/path.ts";

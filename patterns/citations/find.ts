@@ -32,6 +32,8 @@
  * it, if there is no such file; and all of a URL whose file isn't there.
  *
  * The time is linear in the length of the answer.
+ *
+ * From effective-agents 0.1.0: patterns/citations/find.ts
  */
 import { isFile, isSurely, type KindOf, mayBePath } from "./names.ts";
 import { lineOf, linesBehind, type Range } from "./ranges.ts";

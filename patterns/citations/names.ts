@@ -5,6 +5,8 @@
  *     src/run  src/a.odd                                            for sure if there is a folder src
  *     Total  process.env  Node.js  n/a  client/server  example.com  only if there is such a file
  *     12  3:1  127.0.0.1  localhost                                 never
+ *
+ * From effective-agents 0.1.0: patterns/citations/names.ts
  */
 
 /** What there is at a path, if anything. Asked where a text alone can't tell. */

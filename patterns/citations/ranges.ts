@@ -11,6 +11,8 @@
  * have that word if it lies behind the first ("12 to 20 set it"), but not behind closed code ticks, where
  * a dash begins a remark ("`src/a.ts:12` – 250 ms"). 42:50 is a line and a column. `1,000` and `12,345`
  * are one number, while `120,135`, `3,170,200` and `12,345-400` are lists.
+ *
+ * From effective-agents 0.1.0: patterns/citations/ranges.ts
  */
 
 /** From the first line to the last, included. Neither has been checked. */

@@ -6,6 +6,8 @@
  *
  * A tail is all that stands behind the ref, or at least a folder and a name, since an index.ts is nearly
  * everywhere. Where none is there, it's the file of some other repository, and cites nothing.
+ *
+ * From effective-agents 0.1.0: patterns/citations/urls.ts
  */
 import { isFile, type KindOf } from "./names.ts";
 import { type Lines, linesBehind } from "./ranges.ts";

@@ -2,6 +2,8 @@
  * Reads an answer word by word, for paths that have lines behind them or before them.
  *
  *     (see src/a.ts:3)    lines 3-5 of src/a.ts    src/a.ts(12,5): error    https://…/blob/main/a.ts#L3
+ *
+ * From effective-agents 0.1.0: patterns/citations/words.ts
  */
 import { isFile, isSurely, type KindOf, mayBePath } from "./names.ts";
 import {

@@ -6,6 +6,8 @@
  *             └───────────────┴─────────────────────────┴─► LlmOutputError
  *
  * What a caller must never get is an answer that was cut off and looks whole.
+ *
+ * From effective-agents 0.1.0: patterns/door/reply.ts
  */
 import type { Message, MessageStreamEvent, StopReason } from "@anthropic-ai/sdk/resources/messages";
 import { LlmOutputError } from "../errors.ts";

@@ -7,6 +7,8 @@
  * It streams where somebody listens to the text, and where the SDK asks for it: from 21,334
  * `max_tokens` on, since a reply that long could outlive a connection. The same bad reply is the same
  * error either way. What the transport does wrong is the SDK's own error, and the SDK has retried it.
+ *
+ * From effective-agents 0.1.0: patterns/door/send.ts
  */
 import { type Anthropic, AnthropicError, APIError } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";

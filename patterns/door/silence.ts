@@ -8,6 +8,8 @@
  * The SDK's own timeout ends with the headers, and its streams swallow the server's pings; a stalled
  * reply would wait for ever. So the raw bytes are counted here, in a middleware below both, whether
  * the reply streams or not. The waits between the SDK's retries don't count: they have no response.
+ *
+ * From effective-agents 0.1.0: patterns/door/silence.ts
  */
 import {
   APIConnectionError,

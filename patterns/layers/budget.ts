@@ -21,8 +21,8 @@
  * billed, isn't seen: for a strict limit set `maxRetries: 0` on the client.
  *
  * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, usage.ts, door/
+ * From effective-agents 0.1.0: patterns/layers/budget.ts
  */
-import { AsyncLocalStorage } from "node:async_hooks";
 import {
   CACHE_WRITE,
   costAtMost,
@@ -35,7 +35,7 @@ import {
 import { BudgetError, checkCount, HaltError, shown } from "../errors.ts";
 import { follow } from "../fan-out.ts";
 import type { Layer, Params } from "../llm-call.ts";
-import { currentPath, noted } from "../step.ts";
+import { createScope, currentPath, noted } from "../step.ts";
 
 /** The limits: at least one of the two. */
 export interface BudgetOptions {
@@ -156,7 +156,7 @@ interface Hold {
 }
 
 /** Of the call under way and of those that it was made inside of, whatever their budgets. */
-const holds = new AsyncLocalStorage<readonly Hold[]>();
+const holds = createScope<readonly Hold[]>();
 
 const NOTHING: Amount = { usd: 0, calls: 0 };
 

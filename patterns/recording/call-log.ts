@@ -7,6 +7,8 @@
  *
  * A call that is cancelled before it is sent never reaches the client's middleware; only a layer
  * around the door sees it begin and end. It is on the tape all the same, so that a replay knows it.
+ *
+ * From effective-agents 0.1.0: patterns/recording/call-log.ts
  */
 import { currentPath } from "../step.ts";
 import type { Ending } from "./live.ts";

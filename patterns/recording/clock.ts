@@ -10,6 +10,8 @@
  * end among the calls that had really ended before it really began: what caused a call lies before
  * it, what ran side by side still does. A cancelled call ends when all replies have that came before
  * it: it took them to cancel it.
+ *
+ * From effective-agents 0.1.0: patterns/recording/clock.ts
  */
 import type { RecordedReply } from "./reply.ts";
 import type { CanonicalRequest } from "./request.ts";

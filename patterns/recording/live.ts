@@ -7,6 +7,8 @@
  * `end` writes the line, and the caller gets the reply (of a stream, its last event) only when that
  * is done: a process killed at any time has on the tape what it has acted on. The caller gets what it
  * would have got without a recording, errors and the place where they occur included.
+ *
+ * From effective-agents 0.1.0: patterns/recording/live.ts
  */
 import type { MiddlewareNext } from "@anthropic-ai/sdk";
 import { HaltError } from "../errors.ts";

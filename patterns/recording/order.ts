@@ -12,6 +12,8 @@
  * that nobody asks for would hold up all after it. So when somebody waits, and nothing at all
  * has moved for `quietMs`, the line is passed over; it can still be asked for later. The same quiet
  * ends a cancelled call that nobody cancels, and lets live calls go that wait for the tape's end.
+ *
+ * From effective-agents 0.1.0: patterns/recording/order.ts
  */
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 

@@ -8,6 +8,8 @@
  * cancelled before it was sent holds no request and stands for whatever that path asks next. A cancelled
  * call plays what had come until then and stays open until it is cancelled again; its line holds up no
  * other.
+ *
+ * From effective-agents 0.1.0: patterns/recording/playback.ts
  */
 import { annotate, currentPath } from "../step.ts";
 import { type RecordedCall, timedCalls } from "./clock.ts";

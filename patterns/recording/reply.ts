@@ -9,6 +9,8 @@
  * the rest names the account, the request, or an encoding that is undone by then.
  *
  * A reply that broke off replays as one: the same events, then the same kind of error.
+ *
+ * From effective-agents 0.1.0: patterns/recording/reply.ts
  */
 import { APIConnectionError, APIConnectionTimeoutError } from "@anthropic-ai/sdk";
 import { MAX_TIMER_MS } from "./order.ts";

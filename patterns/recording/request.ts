@@ -11,6 +11,8 @@
  *
  * A request that differs is never matched to the nearest one: `difference` finds the first place
  * where they part and shows both texts around it.
+ *
+ * From effective-agents 0.1.0: patterns/recording/request.ts
  */
 import type { MiddlewareNext } from "@anthropic-ai/sdk";
 import { RecordingError } from "../errors.ts";

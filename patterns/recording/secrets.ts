@@ -8,6 +8,8 @@
  * an error whatever it was sent. There anything counts as a credential that isn't known to be none. A
  * reply that succeeded, and the request, lose the key alone: a header may hold an ordinary word, and a
  * prompt with that word struck out would never be found again.
+ *
+ * From effective-agents 0.1.0: patterns/recording/secrets.ts
  */
 import { type ApiRequest, identifies } from "./request.ts";
 import { succeeded, type TapeLine } from "./tape.ts";

@@ -6,6 +6,8 @@
  *           └─ anything else ───────► RecordingError, with the number of the line
  *
  * A tape may have been edited, merged or cut by hand, and any file may be named by mistake.
+ *
+ * From effective-agents 0.1.0: patterns/recording/shape.ts
  */
 import { RecordingError } from "../errors.ts";
 import type { TapeHeader, TapeLine } from "./tape.ts";

@@ -10,6 +10,8 @@
  * system before `append` resolves, so a killed process loses none. A last line that was torn by the
  * kill is left out when reading, and cut off before anything is appended. A `resumed` line takes what
  * didn't succeed before it out of the recording: the run that went on from there has asked again.
+ *
+ * From effective-agents 0.1.0: patterns/recording/tape.ts
  */
 import { appendFile, mkdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";

@@ -5,6 +5,8 @@
  *
  * A slip must not show what was to stay hidden. So blanks around a glob, doubled slashes and `.` don't
  * count, upper and lower case and look-alike letters are the same, and what would deny nothing is refused.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/deny.ts
  */
 import { sep } from "node:path";
 import { ToolError } from "../tool.ts";

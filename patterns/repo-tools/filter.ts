@@ -1,5 +1,7 @@
 /**
  * The `glob` of a tool's input: which entries of a walk it means.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/filter.ts
  */
 import { ToolError } from "../tool.ts";
 import { expandBraces, matches, parseGlob } from "./glob.ts";

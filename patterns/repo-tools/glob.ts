@@ -4,6 +4,8 @@
  *
  * They come from a model and from files of any repo, so they are matched without regular expressions:
  * a star that doesn't fit is never tried against more than what is left (see `fits`).
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/glob.ts
  */
 
 const STAR: unique symbol = Symbol("any number of them");

@@ -5,6 +5,8 @@
  *     src/app.ts:12:   const port = readPort();
  *     --
  *     src/app.ts:40: function readPort(): number {
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/hits.ts
  */
 import type { Pattern } from "./pattern.ts";
 import type { Pause } from "./pause.ts";

@@ -5,6 +5,8 @@
  *     src/app.ts 1234 bytes
  *     src/latest.ts -> src/app.ts 1234 bytes
  *     [truncated at 3 entries; give a narrower path or glob]
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/list-files.ts
  */
 import { defineTool, type Tool, ToolError } from "../tool.ts";
 import { createFilter } from "./filter.ts";

@@ -1,5 +1,7 @@
 /**
  * What to say of a path that doesn't exist: how far it goes, and what there is instead.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/missing.ts
  */
 import { ToolError } from "../tool.ts";
 import type { Entry } from "./sandbox.ts";

@@ -2,6 +2,8 @@
  * What a path says by its text alone, before anything is looked up.
  *
  *     "./src/../lib/a.ts" ─► ["lib", "a.ts"]        "../a.ts", "/etc/passwd" ─► ToolError
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/path.ts
  */
 import { isAbsolute, relative, sep } from "node:path";
 import { ToolError } from "../tool.ts";

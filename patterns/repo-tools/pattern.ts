@@ -1,6 +1,8 @@
 /**
  * The regular expression of a search. It comes from a model, so it runs on RE2, which takes a time
  * linear in the text whatever the pattern, and which has no lookaround and no backreferences.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/pattern.ts
  */
 import { RE2JS } from "re2js";
 import { ToolError } from "../tool.ts";

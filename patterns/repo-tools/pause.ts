@@ -1,5 +1,7 @@
 /**
  * Long work in slices, between which the event loop runs and the caller's signal is looked at.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/pause.ts
  */
 import { setImmediate } from "node:timers/promises";
 

@@ -9,6 +9,8 @@
  * Lines end in LF or CRLF and in nothing else. The file is read in pieces and never held whole; a
  * range costs as much as the file up to its end, and in files of up to 10 MB as much as the file, to
  * know how many lines there are.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/read-file.ts
  */
 import { defineTool, type Tool, ToolError } from "../tool.ts";
 import { createPause, type Pause } from "./pause.ts";

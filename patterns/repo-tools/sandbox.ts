@@ -16,6 +16,8 @@
  * Not seen: a hard link to a file outside, which is no different from any file (npm stores are full of
  * them), and what is mounted inside the root. All calls are synchronous and short: on a local disk
  * that is three times as fast as Node's thread pool, and nothing can happen between two of them here.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/sandbox.ts
  */
 import * as fs from "node:fs";
 import { join, relative, sep } from "node:path";

@@ -11,6 +11,8 @@
  * the event loop runs in between: no stretch is longer than what a file of 5 MB takes to be decoded, or
  * a line of 10,000 characters to be searched (0.5 s for the worst pattern known). How long the whole may
  * take is for the caller's signal to say.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/search.ts
  */
 import { defineTool, type Tool, ToolError } from "../tool.ts";
 import { createFilter } from "./filter.ts";

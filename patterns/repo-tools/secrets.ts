@@ -17,6 +17,8 @@
  * A copy is as secret as the file: server.key.bak, .npmrc~, key.pem.old, #.env#.
  * A name is compared without the dots and spaces at its end, which Windows drops, and with look-alike
  * letters folded (ｉd_rsa). The rule holds for the path asked for and for the one it leads to.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/secrets.ts
  */
 
 const SECRET_NAMES: readonly RegExp[] = [

@@ -2,6 +2,8 @@
  * Text on its way from a file to the model: decoded, made visible, and cut to what a result may hold.
  *
  *     bytes ─► encodingOf ─► TextDecoder ─► lines ─► clip, visible ─► createResult ─► text
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/text.ts
  */
 
 /** The most that one result holds, in characters, notes included. */

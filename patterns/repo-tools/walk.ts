@@ -5,6 +5,8 @@
  *
  * Only .gitignore files from the root down count: no global list, no .git/info/exclude. An ignored
  * folder that is asked for itself is walked, with the rules of its own. Links are given, not followed.
+ *
+ * From effective-agents 0.1.0: patterns/repo-tools/walk.ts
  */
 import { ToolError } from "../tool.ts";
 import { type Glob, matches, parseGlob } from "./glob.ts";

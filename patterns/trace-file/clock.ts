@@ -4,6 +4,8 @@
  *     live       the real time
  *     replayed   what the recording says of each call; between calls the clock stands still
  *     resumed    what the recording says, and from the last recorded end on the real time
+ *
+ * From effective-agents 0.1.0: patterns/trace-file/clock.ts
  */
 import type { EndEvent } from "../step.ts";
 

@@ -6,6 +6,8 @@
  *     turn[2]   ask, use, result, use, result       the first 3 are those of turn[1]
  *
  * Written whole, an agent's run of n turns would hold its first message n times.
+ *
+ * From effective-agents 0.1.0: patterns/trace-file/history.ts
  */
 import { plain } from "./plain.ts";
 

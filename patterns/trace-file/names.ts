@@ -2,6 +2,8 @@
  * Tells runs of one name apart, one after the other: `agent`, and then `agent#2`.
  *
  * Within a run no two steps have the same path. Two runs do, and in one file they would be one.
+ *
+ * From effective-agents 0.1.0: patterns/trace-file/names.ts
  */
 import type { EndEvent, StartEvent } from "../step.ts";
 

@@ -2,6 +2,8 @@
  * A value as JSON holds it, whatever it is: what JSON can't hold becomes a word for it.
  *
  *     { id: 7n, raw: new Map([["a", 1]]), again: itself }  ─►  { id: "7n", raw: [["a", 1]], again: "[circular]" }
+ *
+ * From effective-agents 0.1.0: patterns/trace-file/plain.ts
  */
 
 /** Deeper than anything that is looked at, and less deep than what overflows the stack. */

@@ -1,5 +1,7 @@
 /**
  * A model's tool calls, as a line of text can show them.
+ *
+ * From effective-agents 0.1.0: patterns/trace-file/tool-calls.ts
  */
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 

@@ -1,5 +1,7 @@
 /**
  * The order of a run's steps: each before the steps inside it, siblings as they started.
+ *
+ * From effective-agents 0.1.0: patterns/trace-file/tree.ts
  */
 import type { Span } from "./clock.ts";
 

@@ -7,6 +7,8 @@
  * A refund and the id of the call that was approved stand in the same write: it's in the book with its id,
  * or not at all, so a run that starts again can't pay twice. For one process at a time; where several
  * write, it's a database's work, with the call's id as a unique key.
+ *
+ * From effective-agents 0.1.0: runners/refund/order-book.ts
  */
 import { readFile } from "node:fs/promises";
 import { ToolError } from "../../patterns/tool.ts";

@@ -1,5 +1,7 @@
 /**
  * The tools of a refund agent: one that looks orders up, and one that pays back, behind a gate.
+ *
+ * From effective-agents 0.1.0: runners/refund/tools.ts
  */
 import type { Approve } from "../../patterns/approve.ts";
 import { defineTool, type Tool } from "../../patterns/tool.ts";

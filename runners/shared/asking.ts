@@ -3,6 +3,8 @@
  *
  *     live ─► the terminal        replay, record ─► the job's script
  *     --suspend, --resume ─► the answer on the command line, in a replay only if it's the script's
+ *
+ * From effective-agents 0.1.0: runners/shared/asking.ts
  */
 import { type ApprovalRequest, type Ask, isYes } from "../../patterns/approve.ts";
 import { askOnTerminal } from "../../patterns/ask-terminal.ts";

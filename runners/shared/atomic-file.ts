@@ -2,6 +2,8 @@
  * Writes a file so that a crash at any point leaves the old one or the new one, whole.
  *
  *     text ─► a new file beside it ─► on the disk ─► rename ─► its folder on the disk
+ *
+ * From effective-agents 0.1.0: runners/shared/atomic-file.ts
  */
 import { randomUUID } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";

@@ -1,5 +1,7 @@
 /**
  * What to do about an error, in one line.
+ *
+ * From effective-agents 0.1.0: runners/shared/explain.ts
  */
 import { APIConnectionError, APIError, AuthenticationError } from "@anthropic-ai/sdk";
 import { PRICES } from "../../patterns/cost.ts";

@@ -1,5 +1,7 @@
 /**
  * How a run looks: a line for each step, and a last line with the sums.
+ *
+ * From effective-agents 0.1.0: runners/shared/format.ts
  */
 import { stripVTControlCharacters, styleText } from "node:util";
 import type { Outcome, TraceCall, TraceStep } from "../../patterns/trace-file.ts";

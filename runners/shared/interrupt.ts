@@ -1,5 +1,7 @@
 /**
  * Ctrl-C, as a signal that calls can be cancelled with.
+ *
+ * From effective-agents 0.1.0: runners/shared/interrupt.ts
  */
 
 /** Runs `work` under a signal that Ctrl-C fires. A second Ctrl-C, later, ends the process as ever. */

@@ -1,5 +1,7 @@
 /**
  * A job is what a runner shows: one pattern at work on one realistic input.
+ *
+ * From effective-agents 0.1.0: runners/shared/job.ts
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import type { Ask } from "../../patterns/approve.ts";

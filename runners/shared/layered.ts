@@ -5,6 +5,8 @@
  *
  * So its calls are seen, budgeted and recorded as the door's are, though it never goes through the door.
  * A middleware gets each attempt by itself: one that the SDK makes again is a turn of its own.
+ *
+ * From effective-agents 0.1.0: runners/shared/layered.ts
  */
 import { APIError, type Middleware } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";

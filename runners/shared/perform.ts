@@ -1,5 +1,7 @@
 /**
  * Performs jobs: opens the source of each one's replies, shows what happens, prints the result.
+ *
+ * From effective-agents 0.1.0: runners/shared/perform.ts
  */
 import { fileURLToPath } from "node:url";
 import { type Budget, createBudget } from "../../patterns/layers/budget.ts";

@@ -1,5 +1,7 @@
 /**
  * Where a run's replies come from: a recording, the API, or the API with a recording made of it.
+ *
+ * From effective-agents 0.1.0: runners/shared/source.ts
  */
 import { existsSync } from "node:fs";
 import { rename } from "node:fs/promises";

@@ -5,6 +5,8 @@
  *     --resume run.json --answer yes     run.json ─► the same question ─► yes ─► the next one, or the end
  *
  * An answer is for the question that was shown: if it's another by now, the run is suspended again.
+ *
+ * From effective-agents 0.1.0: runners/shared/suspension.ts
  */
 import { existsSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";

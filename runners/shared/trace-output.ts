@@ -1,5 +1,7 @@
 /**
  * Where a run's trace is written to: `--trace run.json`.
+ *
+ * From effective-agents 0.1.0: runners/shared/trace-output.ts
  */
 import { readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";

@@ -1,5 +1,7 @@
 /**
  * The calls of a run, and their sums.
+ *
+ * From effective-agents 0.1.0: runners/shared/trace.ts
  */
 import type { Usage } from "../../patterns/step.ts";
 import type { TraceCall, TraceStep } from "../../patterns/trace-file.ts";

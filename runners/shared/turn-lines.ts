@@ -2,6 +2,8 @@
  * A line for each turn of an agent, fed by `observe`:
  *
  *     turn 1 | tool_use | in=812 out=64 cache_read=0 | search({"pattern": "retr(y|ies)"})
+ *
+ * From effective-agents 0.1.0: runners/shared/turn-lines.ts
  */
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import type { RunEvent } from "../../patterns/step.ts";

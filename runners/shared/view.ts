@@ -1,5 +1,7 @@
 /**
  * Shows a run: as a tree that lives while it runs on a terminal, as plain lines in a pipe, as JSON.
+ *
+ * From effective-agents 0.1.0: runners/shared/view.ts
  */
 import { createLogUpdate } from "log-update";
 import type { TerminalInput } from "../../patterns/ask-terminal.ts";

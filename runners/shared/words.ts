@@ -1,5 +1,7 @@
 /**
  * How figures and values are said, on the terminal and on the gallery's page.
+ *
+ * From effective-agents 0.1.0: runners/shared/words.ts
  */
 
 /** `812 ms`, `1.9 s`, `2 min 5 s`; with a tilde where it's an estimate. */

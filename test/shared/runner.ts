@@ -10,11 +10,12 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PassThrough, Writable } from "node:stream";
+import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { inject, onTestFinished } from "vitest";
 import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import { main } from "../../runners/shared/cli.ts";
+import { Kept } from "./kept.ts";
 
 /** The project's folder. */
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -42,25 +43,6 @@ export async function run(
   const [stdout, stderr] = [new Kept(columns), new Kept(columns)];
   const code = await main(argv, env, { stdout, stderr }, stdin);
   return { code, stdout: stdout.text, stderr: stderr.text };
-}
-
-/** A stream that keeps what is written to it, and looks like a terminal if it has a width. */
-export class Kept extends Writable {
-  text = "";
-  readonly isTTY: boolean;
-  readonly columns: number;
-  readonly rows = 24;
-
-  constructor(columns = 0) {
-    super({ decodeStrings: false });
-    this.isTTY = columns > 0;
-    this.columns = columns;
-  }
-
-  override _write(chunk: string, _: unknown, done: () => void): void {
-    this.text += chunk;
-    done();
-  }
 }
 
 export interface Started {

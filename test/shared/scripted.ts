@@ -9,6 +9,8 @@
  * door, an aborted call isn't made and isn't kept, a named call is a step, and so is a second one.
  *
  * `held` is a reply that stays open until the test ends it: an event, in place of a sleep.
+ *
+ * From effective-agents 0.1.0: test/shared/scripted.ts
  */
 import { setImmediate } from "node:timers/promises";
 import { HaltError } from "../../patterns/errors.ts";

@@ -9,6 +9,8 @@
  * Each request gets the next answer, and the last answer stays. An answer is a function of the
  * exchange: `reply` answers in one piece or as a stream, as the request asks, and so does `partly`,
  * which breaks off after the first word. `hold` leaves the exchange open, to be answered by the test.
+ *
+ * From effective-agents 0.1.0: test/shared/server.ts
  */
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";

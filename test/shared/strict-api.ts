@@ -12,6 +12,8 @@
  *
  * Not here: sizes (32 MB, 100,000 messages), a server tool's call without its result, images and files,
  * and that a thinking budget is lower than `max_tokens`.
+ *
+ * From effective-agents 0.1.0: test/shared/strict-api.ts
  */
 import { isDeepStrictEqual } from "node:util";
 import { APIError } from "@anthropic-ai/sdk";

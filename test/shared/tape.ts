@@ -1,5 +1,7 @@
 /**
  * A place for a recording, which goes away with the test.
+ *
+ * From effective-agents 0.1.0: test/shared/tape.ts
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,8 @@
-/** A tracer provider that keeps its spans, registered globally until the test under way ends. */
+/**
+ * A tracer provider that keeps its spans, registered globally until the test under way ends.
+ *
+ * From effective-agents 0.1.0: test/shared/tracer.ts
+ */
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
   type Context,

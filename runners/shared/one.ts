@@ -1,0 +1,29 @@
+/**
+ * Runs one runner by itself, for those that were copied into an app without the others.
+ *
+ *     npx tsx runners/shared/one.ts route               replays its recording: no key, no network
+ *     npx tsx runners/shared/one.ts route "my ticket"   calls the API
+ *
+ * From effective-agents 0.1.0: runners/shared/one.ts
+ */
+import { perform } from "./perform.ts";
+
+const [, , name, input] = process.argv;
+if (name === undefined) {
+  console.error('Which runner? npx tsx runners/shared/one.ts <name> ["your input"]');
+  process.exitCode = 2;
+} else {
+  const settings = {
+    mode: input === undefined ? "replay" : "live",
+    input,
+    json: false,
+    pace: 0,
+    budget: undefined,
+    model: process.env.ANTHROPIC_MODEL || undefined,
+    recording: undefined,
+    origin: "api",
+  } as const;
+  // Which runners there are, only the app knows.
+  const load = () => import(`../${name}.ts`);
+  process.exitCode = await perform([[name, load]], settings, { output: process, env: process.env });
+}
