@@ -16,6 +16,7 @@
  *
  * In Anthropic's "Effective context engineering for AI agents": compaction, and tool result clearing.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, door/
+ * From effective-agents 0.1.0: patterns/context.ts
  */
 import type { BetaContextManagementConfig } from "@anthropic-ai/sdk/resources/beta/messages";
 import { checkCount, checkText } from "./errors.ts";

@@ -14,6 +14,7 @@
  *
  * In Anthropic's "Effective context engineering for AI agents": structured note-taking.
  * Copy along: tool.ts
+ * From effective-agents 0.1.0: patterns/memory.ts
  */
 import type { BetaMemoryTool20250818Command as Command } from "@anthropic-ai/sdk/resources/beta/messages";
 import { BetaLocalFilesystemMemoryTool, betaMemoryTool } from "@anthropic-ai/sdk/tools/memory/node";

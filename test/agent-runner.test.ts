@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { main } from "../runners/shared/agent-cli.ts";
+import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
-import { folder, start } from "./shared/runner.ts";
+import { start } from "./shared/runner.ts";
 import { type Answer, fails, hold, reply, startServer } from "./shared/server.ts";
 
 const SEARCH = reply(

@@ -3,7 +3,8 @@ import type { MessageCreateParamsNonStreaming } from "@anthropic-ai/sdk/resource
 import { expect, test } from "vitest";
 import { play, summarize } from "../runners/context/script.ts";
 import { scriptedClient } from "../runners/context/scripted-api.ts";
-import { folder, run, start } from "./shared/runner.ts";
+import { folder } from "./shared/folder.ts";
+import { run, start } from "./shared/runner.ts";
 import { type Answer, raw, startServer } from "./shared/server.ts";
 
 /** The scripted API, over HTTP. */

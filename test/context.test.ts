@@ -1,3 +1,8 @@
+/**
+ * What keeps a long run short: what is asked of the API, and how the loop goes on from what it did.
+ *
+ * From effective-agents 0.1.0: test/context.test.ts
+ */
 import type { ContentBlock, MessageParam } from "@anthropic-ai/sdk/resources/messages";
 import { expect, expectTypeOf, test } from "vitest";
 import { type AgentOptions, runAgent } from "../patterns/agent.ts";

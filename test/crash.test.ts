@@ -15,7 +15,8 @@ import type { TapeLine } from "../patterns/recording/tape.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import { observe } from "../patterns/step.ts";
 import { vote } from "../patterns/vote.ts";
-import { folder, start } from "./shared/runner.ts";
+import { folder } from "./shared/folder.ts";
+import { start } from "./shared/runner.ts";
 import { type Exchange, hold, reply, startServer } from "./shared/server.ts";
 
 const PLAN = `<task id="a">Do a</task>

@@ -5,8 +5,9 @@ import { dirname, join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { evaluate, type Outcome, readEvals } from "../runners/eval.ts";
 import { main } from "../runners/shared/eval-cli.ts";
+import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
-import { folder, ROOT } from "./shared/runner.ts";
+import { ROOT } from "./shared/runner.ts";
 import { type Answer, fails, reply, startServer } from "./shared/server.ts";
 
 const { share, questions } = readEvals();

@@ -13,8 +13,9 @@ import { makeSite, type Site, writeSite } from "../runners/gallery/site.ts";
 import { stepLines } from "../runners/gallery/source.ts";
 import { JOBS } from "../runners/shared/cli.ts";
 import { UsageError } from "../runners/shared/explain.ts";
+import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
-import { folder, ROOT } from "./shared/runner.ts";
+import { ROOT } from "./shared/runner.ts";
 
 let gallery: Gallery;
 let site: Site;

@@ -13,8 +13,9 @@ import { denyRules, readOnlyHook } from "../runners/levels/read-only.ts";
 import { toolRunner } from "../runners/levels/tool-runner.ts";
 import { job } from "../runners/levels.ts";
 import { keptWith, linesOfCode } from "../runners/shared/lines-of-code.ts";
+import { folder } from "./shared/folder.ts";
 import { jobContext } from "./shared/job-context.ts";
-import { folder, ROOT, run } from "./shared/runner.ts";
+import { ROOT, run } from "./shared/runner.ts";
 import {
   type Answer,
   type Exchange,

@@ -1,3 +1,8 @@
+/**
+ * A memory over a folder: what lasts, what leads out of it, and what the model is told.
+ *
+ * From effective-agents 0.1.0: test/memory.test.ts
+ */
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -6,7 +11,7 @@ import { createMemory } from "../patterns/memory.ts";
 import { observe } from "../patterns/step.ts";
 import { ToolError } from "../patterns/tool.ts";
 import { definitionsOf } from "../patterns/tool-calls.ts";
-import { folder } from "./shared/runner.ts";
+import { folder } from "./shared/folder.ts";
 import { strictApi, turn, use } from "./shared/strict-api.ts";
 
 const NOTES = "/memories/notes.md";

@@ -17,8 +17,9 @@ import { linesOfCode } from "../runners/shared/lines-of-code.ts";
 import { slogan } from "./examples/budget.ts";
 import { sortTickets } from "./examples/tickets.ts";
 import { traced } from "./examples/trace.ts";
+import { folder } from "./shared/folder.ts";
 import { fillIn, README } from "./shared/readme.ts";
-import { folder, ROOT, run } from "./shared/runner.ts";
+import { ROOT, run } from "./shared/runner.ts";
 import { withResolvers } from "./shared/scripted.ts";
 import { type Answer, type Exchange, fails, reply, startServer } from "./shared/server.ts";
 

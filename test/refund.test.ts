@@ -23,9 +23,9 @@ import { writeAtomically } from "../runners/shared/atomic-file.ts";
 import { perform, type Settings } from "../runners/shared/perform.ts";
 import { openSuspension, type SuspensionFlags } from "../runners/shared/suspension.ts";
 import { openView } from "../runners/shared/view.ts";
+import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
 import { CALLS, makeRefunds } from "./shared/refunding.ts";
-import { folder } from "./shared/runner.ts";
 import { rejection, reply, startServer } from "./shared/server.ts";
 
 const customer = "hanna@example.org";

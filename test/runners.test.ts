@@ -15,8 +15,9 @@ import { type Paint, plainLine, totalsLine, treeLines, wrap } from "../runners/s
 import { callsIn, type Totals, totalsOf } from "../runners/shared/trace.ts";
 import { openView } from "../runners/shared/view.ts";
 import { brief, dollars, duration } from "../runners/shared/words.ts";
+import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
-import { folder, ROOT, run, start } from "./shared/runner.ts";
+import { ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
 
 const AGENTS = ["agent", "subagent", "levels", "refund"];

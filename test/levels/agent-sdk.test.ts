@@ -11,7 +11,8 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { runPattern } from "../../patterns/step.ts";
 import { type AgentSdkSettings, askAgentSdk } from "../../runners/levels/agent-sdk.ts";
-import { folder, ROOT, run } from "../shared/runner.ts";
+import { folder } from "../shared/folder.ts";
+import { ROOT, run } from "../shared/runner.ts";
 import {
   type Answer,
   type Exchange,

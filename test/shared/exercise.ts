@@ -25,10 +25,11 @@ export async function exercise(file: string, from: string, to: string): Promise<
   const changed = await compile(file, source.replace(from, to));
   try {
     const [before, after] = [await replay(main, job), await replay(changed.main, job)];
-    const [fault = ""] = after.stderr.split("\n");
     const known = new Set(before.stdout.split("\n"));
     const lines = after.stdout.trimEnd().split("\n").slice(0, -1);
-    return fault || (lines.findLast((line) => !known.has(line)) ?? "");
+    const said =
+      after.code === 0 ? lines.findLast((line) => !known.has(line)) : after.stderr.split("\n")[0];
+    return (said ?? "").replace(/\s+/g, " ").trim();
   } finally {
     await changed.remove();
   }
@@ -37,11 +38,11 @@ export async function exercise(file: string, from: string, to: string): Promise<
 async function replay(run: typeof main, job: string) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const written = Promise.all([text(stdout), text(stderr)]);
-  await run(["replay", job], {}, { stdout, stderr });
+  const code = await run(["replay", job], {}, { stdout, stderr });
   stdout.end();
   stderr.end();
   const [out, err] = await written;
-  return { stdout: out, stderr: err };
+  return { code, stdout: out, stderr: err };
 }
 
 /** The command line of the runners, with another text in one of their files. */

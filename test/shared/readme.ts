@@ -8,6 +8,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { linesOfCode } from "../../runners/shared/lines-of-code.ts";
+import { exercise } from "./exercise.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 export const README = new URL("README.md", ROOT);
@@ -25,6 +26,9 @@ export async function fillIn(text: string): Promise<string> {
   filled = await replaceEach(filled, TABLE, async ([, command = ""]) => {
     return `<!-- table: ${command} -->\n\n${await outputOf(command)}\n`;
   });
+  filled = await replaceEach(filled, EXERCISE, async ([, start = "", file = "", from, to]) => {
+    return `${start}\`${await exercise(file, from ?? "", to ?? "")}\``;
+  });
   return replaceEach(filled, ROW, async ([, link = "", file = ""]) => {
     return `${link} | ${linesOfCode(await readFile(new URL(file, ROOT), "utf8"))} |`;
   });
@@ -36,6 +40,9 @@ const OUTPUT = /<!-- output: (.+?) -->\n```\n[\s\S]*?```/g;
 const TABLE = /<!-- table: (.+?) -->\n\n(?:\|.*\n)*/g;
 /** A row of the table: the link to a module, and its number of lines. */
 const ROW = /(\[\w+\.ts\]\((patterns\/\w+\.ts)\)) \| \d+ \|/g;
+
+/** A row of an exercise: the file, what becomes what in it, and what is seen then. */
+const EXERCISE = /(\| \[[\w/]+\.ts\]\((runners\/[\w/]+\.ts)\) \| `(.+?)` → `(.+?)` \| )`[^`]*`/g;
 
 /** What an npm command prints into a pipe. */
 async function outputOf(command: string): Promise<string> {

@@ -25,6 +25,8 @@ const PATTERNS: Readonly<Record<string, readonly string[]>> = {
   refine: ["patterns/refine.ts", "test/refine.test.ts"],
   agent: ["patterns/agent.ts", "test/agent.test.ts", "test/tool-calls.test.ts"],
   subagent: ["patterns/subagent.ts", "test/subagent.test.ts"],
+  context: ["patterns/context.ts", "test/context.test.ts"],
+  memory: ["patterns/memory.ts", "test/memory.test.ts"],
   tools: [
     "patterns/repo-tools.ts",
     "test/repo-tools.test.ts",
@@ -37,6 +39,7 @@ const PATTERNS: Readonly<Record<string, readonly string[]>> = {
   recording: [
     "patterns/recording.ts",
     "patterns/recorded-tools.ts",
+    "patterns/trace-file.ts",
     "test/recording.test.ts",
     "test/recording-order.test.ts",
     "test/recorded-tools.test.ts",

@@ -7,12 +7,9 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { inject, onTestFinished } from "vitest";
+import { inject } from "vitest";
 import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import { main } from "../../runners/shared/cli.ts";
 import { Kept } from "./kept.ts";
@@ -88,11 +85,4 @@ export function start(
     stopReading: () => child.stdout.destroy(),
     ended: once(child, "close").then(([code, signal]) => ({ code, signal })),
   };
-}
-
-/** A new folder that goes when the test under way ends. */
-export async function folder(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), "runners-"));
-  onTestFinished(() => rm(path, { recursive: true, force: true }));
-  return path;
 }
