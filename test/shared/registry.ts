@@ -13,6 +13,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { makeGuides } from "./guides.ts";
+
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** What can be added: a module, whose first sentence describes the item, and what nothing imports. */
@@ -99,7 +101,7 @@ export interface Package {
   readonly devDependencies: Readonly<Record<string, string>>;
 }
 
-/** What is written: registry.json, and every file in it that has changed, by their paths. */
+/** What is written, by path: registry.json, what coding agents read, and every file in it that has changed. */
 export async function makeRegistry(): Promise<ReadonlyMap<string, string>> {
   const about: Package = JSON.parse(await read("package.json"));
   const items = await Promise.all(ITEMS.map(([name, files]) => makeItem(name, files, about)));
@@ -110,7 +112,11 @@ export async function makeRegistry(): Promise<ReadonlyMap<string, string>> {
     homepage: about.repository ?? "https://www.anthropic.com/engineering/building-effective-agents",
     items,
   };
-  const made = new Map([["registry.json", `${toJson(registry)}\n`]]);
+  const modules = Object.entries(PATTERNS).map(([name, [module = ""]]) => ({ name, module }));
+  const made = new Map([
+    ["registry.json", `${toJson(registry)}\n`],
+    ...(await makeGuides(modules)),
+  ]);
   for (const { path } of items.flatMap(({ files }) => files)) {
     if (path.endsWith(".ts")) made.set(path, withOrigin(await read(path), path, about));
   }
