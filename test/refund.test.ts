@@ -5,18 +5,11 @@ import { copyFile, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, expect, inject, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createApproval } from "../patterns/approve.ts";
 import type { TerminalInput } from "../patterns/ask-terminal.ts";
 import type { TapeLine } from "../patterns/recording/tape.ts";
-import {
-  checkRefund,
-  type Order,
-  openOrderBook,
-  refunded,
-  refundOf,
-  saveOrders,
-} from "../runners/refund/order-book.ts";
+import { checkRefund, openOrderBook, refunded, refundOf } from "../runners/refund/order-book.ts";
 import { createRefundTools } from "../runners/refund/tools.ts";
 import { job } from "../runners/refund.ts";
 import { writeAtomically } from "../runners/shared/atomic-file.ts";
@@ -25,42 +18,10 @@ import { openSuspension, type SuspensionFlags } from "../runners/shared/suspensi
 import { openView } from "../runners/shared/view.ts";
 import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
-import { CALLS, makeRefunds } from "./shared/refunding.ts";
+import { BURRS, COFFEE, KETTLE, newBook, refundsIn } from "./shared/order-book.ts";
 import { rejection, reply, startServer } from "./shared/server.ts";
 
-const customer = "hanna@example.org";
-const KETTLE: Order = {
-  id: "5107",
-  date: "2026-11-19",
-  customer,
-  item: "Kettle",
-  paid: 4_990,
-  refunds: [],
-};
-const COFFEE: Order = { ...KETTLE, id: "5121", item: "Coffee", paid: 2_900 };
-const BURRS: Order = {
-  ...KETTLE,
-  id: "5098",
-  paid: 1_800,
-  refunds: [{ callId: "before", cents: 1_800, reason: "Wrong size" }],
-};
 const LEAK = { order: "5107", cents: 4_990, reason: "It leaks" };
-
-/** A new order book. */
-async function newBook(orders: readonly Order[] = [KETTLE, COFFEE, BURRS]) {
-  const file = join(await folder(), "orders.json");
-  await saveOrders(file, orders);
-  return { file, book: openOrderBook(file) };
-}
-
-/** The refunds in a book that has no other than these two orders'. */
-async function refundsIn(file: string): Promise<string[]> {
-  // What JSON holds has no types.
-  const orders = JSON.parse(await readFile(file, "utf8")) as Order[];
-  return orders
-    .flatMap(({ refunds }) => refunds.map(({ callId }) => callId))
-    .filter((id) => id !== "before");
-}
 
 /** The gated tool of a run of its own, whose questions all get a yes. */
 function refundTool(file: string, asked: string[] = []) {
@@ -232,54 +193,6 @@ test("twenty calls for one refund, all approved, are one refund; the others are 
   expect(refused).toHaveLength(19);
   for (const why of refused) expect(why).toContain("was refunded before, all 49.90 EUR");
   expect([asked.length, await refundsIn(file)]).toEqual([1, ["t0"]]);
-});
-
-test("killed at fifty points, it leaves a whole book, and pays nothing twice when it starts again", {
-  timeout: 120_000,
-}, async () => {
-  const start = async (mortal: number) => {
-    const { file } = await newBook();
-    const before = await readFile(file, "utf8");
-    const args = [inject("refunding"), file, String(mortal)];
-    const ended = await promisify(execFile)(process.execPath, args).catch(
-      (error: unknown) => error,
-    );
-    return { file, before, ended };
-  };
-  const whole = await start(0);
-  const { stdout } = whole.ended as { stdout: string }; // what execFile gives
-  expect(await refundsIn(whole.file)).toEqual(["toolu_1", "toolu_2"]);
-  const points = Number(stdout);
-  expect(points).toBeGreaterThanOrEqual(50);
-
-  const left = new Map<number, number>();
-  const killAt = async (point: number) => {
-    const { file, before, ended } = await start(point);
-    expect(ended).toMatchObject({ signal: "SIGKILL" });
-    const found = await refundsIn(file);
-    expect(found).toEqual(["toolu_1", "toolu_2"].slice(0, found.length));
-    if (found.length === 0) expect(await readFile(file, "utf8")).toBe(before);
-    left.set(found.length, (left.get(found.length) ?? 0) + 1);
-
-    const { asked, results } = await makeRefunds(file);
-    expect(asked).toEqual(CALLS.map(({ callId }) => callId).filter((id) => !found.includes(id)));
-    expect(results).toEqual([
-      expect.stringContaining("Refunded 49.90 EUR for order 5107."),
-      expect.stringContaining("Refunded 14.50 EUR for order 5121."),
-    ]);
-    expect(await refundsIn(file)).toEqual(["toolu_1", "toolu_2"]);
-  };
-  // A few at once, from first to last.
-  const queue = Array.from(
-    { length: 50 },
-    (_, index) => 1 + Math.floor((index * points) / 50),
-  ).values();
-  const lane = async () => {
-    for (const point of queue) await killAt(point);
-  };
-  await Promise.all([lane(), lane(), lane(), lane()]);
-  // Deaths before the first refund, between the two and after both.
-  expect([...left.keys()].toSorted()).toEqual([0, 1, 2]);
 });
 
 // The job

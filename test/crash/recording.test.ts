@@ -10,14 +10,14 @@ import { existsSync, watch } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { createLlm } from "../patterns/llm-call.ts";
-import type { TapeLine } from "../patterns/recording/tape.ts";
-import { openRecording, recordedClient } from "../patterns/recording.ts";
-import { observe } from "../patterns/step.ts";
-import { vote } from "../patterns/vote.ts";
-import { folder } from "./shared/folder.ts";
-import { start } from "./shared/runner.ts";
-import { type Exchange, hold, reply, startServer } from "./shared/server.ts";
+import { createLlm } from "../../patterns/llm-call.ts";
+import type { TapeLine } from "../../patterns/recording/tape.ts";
+import { openRecording, recordedClient } from "../../patterns/recording.ts";
+import { observe } from "../../patterns/step.ts";
+import { vote } from "../../patterns/vote.ts";
+import { folder } from "../shared/folder.ts";
+import { start } from "../shared/runner.ts";
+import { type Exchange, hold, reply, startServer } from "../shared/server.ts";
 
 const PLAN = `<task id="a">Do a</task>
 <task id="b">Do b</task>
