@@ -7,6 +7,8 @@
  *
  * The third is a process of its own, where no recording sees its calls. What is left to keep of each is
  * counted in the files that it names.
+ *
+ * From effective-agents 0.1.0: runners/levels.ts
  */
 import { BudgetError } from "../patterns/errors.ts";
 import { observe, runPattern, step } from "../patterns/step.ts";

@@ -1,6 +1,8 @@
 /**
  * The Claude Agent SDK, if it's installed, and as much of its types as level 3 uses. They are written down
  * here since the compiler must do without the package; `npm run test:levels` compares the two.
+ *
+ * From effective-agents 0.1.0: runners/levels/agent-sdk-package.ts
  */
 import type { readOnlyHook } from "./read-only.ts";
 

@@ -1,5 +1,7 @@
 /**
  * What the Claude Agent SDK says of its run, in our words and figures.
+ *
+ * From effective-agents 0.1.0: runners/levels/agent-sdk-result.ts
  */
 
 import type { Totals } from "../shared/trace.ts";

@@ -3,6 +3,8 @@
  * and what it may touch (read-only.ts).
  *
  * It takes 400 MB, so it is no dependency: it's loaded if somebody has installed it.
+ *
+ * From effective-agents 0.1.0: runners/levels/agent-sdk.ts
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

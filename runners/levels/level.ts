@@ -1,5 +1,7 @@
 /**
  * A level: one of three ways to have the same question answered, each with less left to keep.
+ *
+ * From effective-agents 0.1.0: runners/levels/level.ts
  */
 import type { JobContext } from "../shared/job.ts";
 import type { Totals } from "../shared/trace.ts";

@@ -1,5 +1,7 @@
 /**
  * Level 1: the loop is ours. Every line that decides what happens next can be read, and changed.
+ *
+ * From effective-agents 0.1.0: runners/levels/loop.ts
  */
 import { runAgent } from "../../patterns/agent.ts";
 import { createRepoTools } from "../../patterns/repo-tools.ts";

@@ -6,6 +6,8 @@
  *     permissions.deny               what the hook can't see: the lines that Grep finds in a folder
  *
  * The hook looks where a path really leads, as the repo tools do.
+ *
+ * From effective-agents 0.1.0: runners/levels/read-only.ts
  */
 import { readdirSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";

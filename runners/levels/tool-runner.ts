@@ -1,6 +1,8 @@
 /**
  * Level 2: the SDK's tool runner keeps the loop. What is left to keep are the tools, and to look at how
  * it ended: it says nothing by itself.
+ *
+ * From effective-agents 0.1.0: runners/levels/tool-runner.ts
  */
 import type { BetaRunnableTool } from "@anthropic-ai/sdk/lib/tools/BetaRunnableTool";
 import { ToolError as ToldError } from "@anthropic-ai/sdk/lib/tools/ToolError";

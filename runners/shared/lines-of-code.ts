@@ -2,6 +2,8 @@
  * Counts lines of code, and those that somebody keeps who copies a file.
  *
  *     runners/levels/loop.ts ─► patterns/agent.ts ─► patterns/step.ts, … ─► 1,234 lines in 18 files
+ *
+ * From effective-agents 0.1.0: runners/shared/lines-of-code.ts
  */
 import { readFile } from "node:fs/promises";
 

@@ -60,7 +60,7 @@ const PATTERNS: Readonly<Record<string, readonly string[]>> = {
 const ONE = "runners/shared/one.ts";
 
 const WORKFLOWS = ["chain", "route", "section", "vote", "orchestrate", "refine"];
-const AGENTS = ["agent", "subagent", "refund"];
+const AGENTS = ["agent", "subagent", "levels", "refund"];
 
 /** Each runner is an item too, with its recording. */
 const RUNNERS = [...WORKFLOWS, ...AGENTS].map((name) => {
