@@ -57,9 +57,11 @@ test("tells a pattern in its module's own words", () => {
     costs: "one call, two when the first label is unknown, and what the chosen route does.",
     drawing: expect.stringMatching(/^input ─► classify /),
     command: "npm start route",
+    copyCommand: "npx shadcn@latest add <owner>/<repo>/route",
     copyAlong: expect.arrayContaining(["errors.ts", "xml.ts", "door/"]),
   });
   expect(page("agent")).toMatchObject({ kind: "agent", article: "agents" });
+  expect(page("refund").copyCommand).toMatch(/\/approval$/);
   expect(
     page("refund")
       .sources.map(({ file }) => file)
@@ -102,7 +104,7 @@ test("plays the recorded run, with its calls and cost on the card", () => {
   expect(trace).toMatchObject({ name: "vote", origin: "transcribed" });
   const card = gallery.index.cards.find(({ name }) => name === "vote");
   expect(card).toMatchObject({ calls: 4, estimated: true });
-  expect(card?.usd?.toFixed(4)).toBe("0.0104");
+  expect(card?.usd?.toFixed(4)).toBe("0.0117");
 });
 
 test("shows a failure with what came of it without its catch, in estimated times", () => {

@@ -18,12 +18,13 @@ import { slogan } from "./examples/budget.ts";
 import { sortTickets } from "./examples/tickets.ts";
 import { traced } from "./examples/trace.ts";
 import { folder } from "./shared/folder.ts";
-import { fillIn, README } from "./shared/readme.ts";
+import { fillIn, inStep, README, SPANISH } from "./shared/readme.ts";
 import { ROOT, run } from "./shared/runner.ts";
 import { withResolvers } from "./shared/scripted.ts";
 import { type Answer, type Exchange, fails, reply, startServer } from "./shared/server.ts";
 
 const readme = await readFile(README, "utf8");
+const spanish = await readFile(SPANISH, "utf8");
 /** Starting Node takes a second, and more on a busy machine. */
 const CHILD = { timeout: 60_000 };
 
@@ -71,6 +72,22 @@ old
   );
 });
 
+test("says the same in Spanish, with the same code, tables, commands and links", () => {
+  expect(inStep(spanish, readme)).toBe(spanish);
+  const shapeOf = (text: string) => {
+    const prose = text.replace(/^```[\s\S]*?^```$/gm, "```");
+    return {
+      lines: prose.split("\n").map((line) => /^(#+ |- |\||<!--.*|```|$)?/.exec(line)?.[0]),
+      code: prose.match(/`[^`\n]+`/g),
+      cells: prose.split("\n").map((line) => (line.startsWith("|") ? line.split("|").length : 0)),
+      links: [...prose.matchAll(/\]\(([^)#\s]+)\)/g)].map(([, to]) => to?.replace(".es", "")),
+    };
+  };
+  expect(shapeOf(spanish)).toEqual(shapeOf(readme));
+  const headings = [...spanish.matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) => anchorOf(text));
+  for (const [, to = ""] of spanish.matchAll(/\]\(#([^)]+)\)/g)) expect(headings).toContain(to);
+});
+
 test("counts lines that are neither blank nor comment", () => {
   expect(linesOfCode("/**\n * Doc\n */\n\nconst a = 1; // one\n  // two\nb();\n")).toBe(2);
 });
@@ -106,7 +123,7 @@ test("links only to files that there are", () => {
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
-    .replace(/[^\w\s-]/g, "")
+    .replace(/[^\p{L}\w\s-]/gu, "")
     .replaceAll(" ", "-");
 }
 

@@ -29,7 +29,7 @@ export function readModuleDoc(source: string): ModuleDoc {
     const found = paragraphs.find((paragraph) => beginning.test(paragraph)) ?? "";
     return found.replace(beginning, "").split(end)[0]?.trim() ?? "";
   };
-  const along = after(/^.*?Copy along: /);
+  const along = after(/^.*?Copy along: /, / From \S+ \d/);
   return {
     sentence: paragraphs[0]?.split(/(?<=[.!?]) (?=[A-Z`])/)[0] ?? "",
     drawing: lines

@@ -14,7 +14,7 @@ import { FAILURES } from "../failures.ts";
 import { JOBS } from "../shared/cli.ts";
 import type { Job } from "../shared/job.ts";
 import { callsIn, totalsOf } from "../shared/trace.ts";
-import { readModuleDoc } from "./module-doc.ts";
+import { type ModuleDoc, readModuleDoc } from "./module-doc.ts";
 import type { Card, Choice, IndexData, PageData } from "./page-data.ts";
 import { failureRun, recordedRun } from "./recorded-run.ts";
 import { makesStep, namesStep, openSources, ROOT, type ShowSources } from "./source.ts";
@@ -103,10 +103,28 @@ async function patternPage(
     // An agent is what takes turns.
     kind: steps.has("turn") ? "agent" : "workflow",
     command: `npm start ${name}`,
-    copyCommand: "",
+    copyCommand: await copyCommandOf(module, doc),
     sources,
     ...(trace && { trace }),
   };
+}
+
+/** The command that puts a module into an app; empty where the registry has none. */
+async function copyCommandOf(module: string, { sentence }: ModuleDoc): Promise<string> {
+  const { items }: Registry = JSON.parse(await readFile(new URL("registry.json", ROOT), "utf8"));
+  const own = items.filter(({ files }) => files.some(({ path }) => path === module));
+  // An item is described by its module's first sentence.
+  const item = own.find(({ description }) => description === sentence);
+  return item ? `npx shadcn@latest add <owner>/<repo>/${item.name}` : "";
+}
+
+/** What is read here of registry.json. */
+interface Registry {
+  readonly items: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly files: readonly { readonly path: string }[];
+  }[];
 }
 
 async function failurePage(failure: Failure, show: ShowSources): Promise<Page> {

@@ -28,7 +28,7 @@ export async function makeGuides(guided: readonly Guided[]): Promise<ReadonlyMap
       ...readModuleDoc(await read(module)),
     })),
   );
-  const [, about = ""] = /^# .+\n\n(.+)\n/.exec(await read("README.md")) ?? [];
+  const [, about = ""] = /^# .+\n\n.+\n\n(.+)\n/.exec(await read("README.md")) ?? [];
   const llms = modules.map(({ name, module, sentence, useWhen, costs }) => {
     const when = useWhen && ` Use when ${useWhen}`;
     const cost = costs && ` Costs ${costs}`;

@@ -12,6 +12,7 @@ import { exercise } from "./exercise.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 export const README = new URL("README.md", ROOT);
+export const SPANISH = new URL("README.es.md", ROOT);
 
 /** The text with everything that is shown in it put in anew. */
 export async function fillIn(text: string): Promise<string> {
@@ -33,6 +34,24 @@ export async function fillIn(text: string): Promise<string> {
     return `${link} | ${linesOfCode(await readFile(new URL(file, ROOT), "utf8"))} |`;
   });
 }
+
+/** The Spanish text with everything that is shown in it as it is in the English one. */
+export function inStep(spanish: string, english: string): string {
+  let text = spanish;
+  for (const shown of [FENCE, PRINTED, COUNTED, SEEN]) {
+    const parts = english.matchAll(shown);
+    text = text.replace(shown, (old) => parts.next().value?.[0] ?? old);
+  }
+  return text;
+}
+
+/** A block of code. */
+const FENCE = /^```[\s\S]*?^```$/gm;
+/** A table that a command prints. */
+const PRINTED = /(?<=<!-- table: .+ -->\n\n)(?:\|.*\n)*/g;
+/** What is counted or seen in a row, with what it's of. */
+const COUNTED = /\[\w+\.ts\]\(patterns\/\w+\.ts\) \| \d+ \|/g;
+const SEEN = /\(runners\/[\w/]+\.ts\) \| `.+?` → `.+?` \| `[^`]*` \|/g;
 
 const FILE = /<!-- file: (\S+) -->\n```(\w*)\n[\s\S]*?```/g;
 const OUTPUT = /<!-- output: (.+?) -->\n```\n[\s\S]*?```/g;
@@ -70,5 +89,7 @@ async function replaceEach(
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await writeFile(README, await fillIn(await readFile(README, "utf8")));
+  const english = await fillIn(await readFile(README, "utf8"));
+  await writeFile(README, english);
+  await writeFile(SPANISH, inStep(await readFile(SPANISH, "utf8"), english));
 }
