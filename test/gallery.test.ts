@@ -139,7 +139,7 @@ test("reads which pattern is needed from the README, one choice an arrow", () =>
     "refine",
     "agent",
     "subagent",
-    undefined,
+    "refund",
   ]);
 });
 

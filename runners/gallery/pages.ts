@@ -42,8 +42,7 @@ export async function readGallery(): Promise<Gallery> {
     if (!job.suspends && !job.scripted) runnable.add(name);
   }
   for (const failure of FAILURES.values()) pages.push(await failurePage(failure, show));
-  const names = new Set(pages.map(({ name }) => name));
-  const index = { cards: pages.map(cardOf), choices: choicesIn(readme, names) };
+  const index = { cards: pages.map(cardOf), choices: choicesIn(readme, pages) };
   return { pages, index, runnable };
 }
 
@@ -139,8 +138,8 @@ async function failurePage(failure: Failure, show: ShowSources): Promise<Page> {
     kind: "failure",
     article: title,
     sentence: symptom,
-    useWhen: uncaught.words.join(" "),
-    costs: caught.words.join(" "),
+    useWhen: uncaught.words.join("; "),
+    costs: caught.words.join("; "),
     command: `npm start failures ${name}`,
     sources: await show([...files], steps),
     trace,
@@ -189,7 +188,7 @@ function cardOf(page: Page): Card {
 }
 
 /** The README's answer, and its list, in which each arrow leads to a pattern. */
-function choicesIn(readme: string, pages: ReadonlySet<string>): Choice[] {
+function choicesIn(readme: string, pages: readonly Page[]): Choice[] {
   const section = /## Which one do I need\?\n\n(.*) If yours doesn't:\n\n([\s\S]*?)\n\n/.exec(
     readme,
   );
@@ -197,6 +196,7 @@ function choicesIn(readme: string, pages: ReadonlySet<string>): Choice[] {
   return [first, ...list.split("\n")].map((line) => {
     const text = line.replace(/^- /, "");
     const to = /→ \*\*(\w+)\*\*/.exec(text)?.[1];
-    return to !== undefined && pages.has(to) ? { text, to } : { text };
+    const page = pages.find(({ sources }) => sources[0]?.file === `patterns/${to}.ts`);
+    return page ? { text, to: page.name } : { text };
   });
 }
