@@ -291,6 +291,26 @@ test("takes a model call that is in no step for one", () => {
   expect(steps).toMatchObject([{ path: "anthropic.messages.create", calls: [{ sent: true }] }]);
 });
 
+test("takes what came from the cache and went into it out of the input, which holds both there", () => {
+  const counts = attributes({
+    "gen_ai.request.model": "claude-opus-5-5",
+    "gen_ai.usage.input_tokens": 1_000,
+    "gen_ai.usage.output_tokens": 10,
+    "gen_ai.usage.cache_read.input_tokens": 600,
+    "gen_ai.usage.cache_write.input_tokens": 300,
+  });
+  const { steps } = readTrace(spans({ name: "anthropic.messages.create", attributes: counts }));
+  const usage = {
+    input_tokens: 100,
+    output_tokens: 10,
+    cache_read_input_tokens: 600,
+    cache_creation_input_tokens: 300,
+  };
+  expect(steps[0]?.calls).toMatchObject([{ usage }]);
+  // 100 at 4 dollars a million, 600 at 0.2, 300 at 5, and 10 at 20.
+  expect(steps[0]?.calls[0]?.usd).toBeCloseTo(0.00222, 8);
+});
+
 test("says what is wrong with an export, and hangs on none", () => {
   expect(problemOf(spans({ name: "a", startTimeUnixNano: "soon" }))).toBe(
     'The export\'s span "a" has no name, spanId or startTimeUnixNano',
