@@ -1,6 +1,8 @@
 /** The gallery's server: who may ask it, what it tells of a run, and that a run ends when it's told to. */
+
 import { once } from "node:events";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { type Live, startLive } from "./shared/live.ts";
 import { type Answer, fails, hold, reply } from "./shared/server.ts";
@@ -220,8 +222,24 @@ test("spends no more than the cap, over all runs", async () => {
   const one = () => post(server, "/api/run", { pattern: "route", input: "Hello?" }).then(allOf);
   await one();
   const told = await one();
-  expect(told.at(-1)?.data.error).toMatch(/^BudgetError: .*The budget of \$0.4 has \$0\.\d+ left/);
+  expect(told.at(-1)?.data.error).toBe(
+    "What may be spent is used up: start it again with --budget",
+  );
   expect(server.api.requests).toHaveLength(2);
+  // A page that is opened later is told what the others have spent.
+  const spent = await fetch(new URL("/api/spent", server.url));
+  expect(await spent.json()).toMatchObject({ usd: expect.closeTo(0.3, 5), capUsd: 0.4 });
+});
+
+test("answers an address that is none", async () => {
+  const { port } = await live([LABEL]);
+  const answer = await new Promise<string>((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.write(`GET // HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nconnection: close\r\n\r\n`);
+    });
+    socket.setEncoding("utf8").on("data", resolve);
+  });
+  expect(answer).toMatch(/^HTTP\/1.1 400 /);
 });
 
 /** The run's events up to one of that kind; the rest stays open. */

@@ -31,7 +31,8 @@ const page = await readFile(new URL("page.html", import.meta.url), "utf8");
 const ticket = job.input.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 const server = createTicketServer(page.replace("{{ticket}}", ticket), isLive ? () => llm : replay);
 
-server.listen(Number(env.PORT ?? 3000));
+// For this machine alone: whoever reaches it spends your money.
+server.listen(Number(env.PORT ?? 3000), "127.0.0.1");
 await once(server, "listening");
 const address = server.address();
 const port = typeof address === "object" ? address?.port : undefined;

@@ -20,8 +20,11 @@ type OpenDoor = () => Llm | Promise<Llm>;
 /** GET the page, POST a ticket. One door for the process caps the calls in flight. */
 export function createTicketServer(page: string, openDoor: OpenDoor) {
   return createServer((request, response) => {
-    if (request.method === "POST") return void answer(request, response, openDoor);
-    response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(page);
+    const { origin, host } = request.headers;
+    // Another site's page that is open in the same browser.
+    if (origin !== undefined && origin !== `http://${host}`) return response.writeHead(403).end();
+    if (request.method === "POST") return answer(request, response, openDoor);
+    return response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(page);
   });
 }
 

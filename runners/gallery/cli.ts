@@ -51,6 +51,8 @@ A run of your own: npm run live route -- --trace run.json, then npm run gallery 
 const CACHE = fileURLToPath(new URL("node_modules/.cache/effective-agents-gallery", ROOT));
 /** In US dollars. */
 const BUDGET = 0.5;
+/** Of a reply that the page asks for. */
+const MAX_TOKENS = 4_000;
 const HIGHEST_PORT = 65_535;
 
 /** Runs a command line, and gives the exit code. */
@@ -116,7 +118,9 @@ async function serve(
   await interruptible(async (signal) => {
     const spending = createBudget({ usd });
     // Without a key it ends here, before anything is made.
-    await using source = await openSource({ mode: "live", model: asked, budget: spending });
+    await using opened = await openSource({ mode: "live", model: asked, budget: spending });
+    // What a cancelled call may have cost stays reserved, and that is mostly its longest reply.
+    const source = { ...opened, door: opened.door.with({ max_tokens: MAX_TOKENS }) };
     const gallery = await readGallery();
     const site = await makeSite(gallery, { isLive: true, capUsd: usd });
     const jobs = new Map([...JOBS].filter(([name]) => gallery.runnable.has(name)));
@@ -129,8 +133,8 @@ async function serve(
       port: at,
       signal,
     });
-    const opened = stdout.isTTY && (await openBrowser(server.url, env));
-    const said = opened ? "Opened" : "Open";
+    const isOpen = stdout.isTTY && (await openBrowser(server.url, env));
+    const said = isOpen ? "Opened" : "Open";
     stdout.write(`${said} ${server.url} (at most ${dollars(usd)} is spent; Ctrl-C ends it)\n`);
     await server.closed;
   });

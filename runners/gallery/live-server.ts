@@ -13,6 +13,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { BudgetError } from "../../patterns/errors.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import type { RunEvent } from "../../patterns/step.ts";
 import { plain } from "../../patterns/trace-file/plain.ts";
@@ -99,6 +100,11 @@ async function answer(
   response.setHeader("cache-control", "no-store");
   response.setHeader("cross-origin-resource-policy", "same-origin");
   response.setHeader("content-security-policy", "frame-ancestors 'none'");
+  if (request.method === "GET" && pathname === "/api/spent") {
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify(spentOf(settings)));
+    return;
+  }
   if (request.method === "GET" || request.method === "HEAD") {
     const page = settings.site.get(pathname === "/" ? "index.html" : pathname.slice(1));
     if (page === undefined) throw new Refusal(404, "There is no such page");
@@ -126,6 +132,7 @@ function checkAddress({ headers, method, socket, url = "/" }: IncomingMessage): 
   const mustTell = method !== "GET" && method !== "HEAD";
   if (!isOwn && (mustTell || origin !== undefined))
     throw new Refusal(403, "This page is not the server's own");
+  if (!URL.canParse(url, `http://${host}`)) throw new Refusal(400, "That is no address");
   return new URL(url, `http://${host}`);
 }
 
@@ -175,25 +182,33 @@ async function run(
   try {
     send("end", await runTold(job, input, settings, stop.signal, send));
   } catch (error) {
-    send("end", { error: stop.signal.aborted ? "Stopped" : explain(error) });
+    const isOver = error instanceof BudgetError;
+    const why = isOver
+      ? "What may be spent is used up: start it again with --budget"
+      : explain(error);
+    send("end", { error: stop.signal.aborted ? "Stopped" : why });
   } finally {
     runs.delete(id);
     response.end();
   }
 }
 
+/** What all runs have spent until now, and may have. */
+function spentOf({ budget, capUsd }: LiveSettings) {
+  return { usd: budget.spent().usd, unsettledUsd: budget.unsettled().usd, capUsd };
+}
+
 /** Runs a job, and tells of each step as it changes. */
 async function runTold(
   job: Job,
   input: string,
-  { source, budget, capUsd }: LiveSettings,
+  settings: LiveSettings,
   signal: AbortSignal,
   send: (event: string, data: unknown) => void,
 ) {
+  const { source, budget, capUsd } = settings;
   const trace = collectTrace();
-  const sendSpent = () => {
-    send("spent", { usd: budget.spent().usd, unsettledUsd: budget.unsettled().usd, capUsd });
-  };
+  const sendSpent = () => send("spent", spentOf(settings));
   const onEvent = (event: RunEvent) => {
     if (event.type === "text") return send("text", { path: event.path, text: event.text });
     trace.onEvent(event);

@@ -24,6 +24,9 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Steps inside each other. */
+const DEEPEST = 100;
+
 /** Throws unless the value, which is at that place of the file, is right. */
 type Check = (value: unknown, at: string) => void;
 
@@ -62,12 +65,15 @@ const LIST = is("a list", Array.isArray);
 const RECORD = is("an object", isRecord);
 const TEXT = is("a text", (value) => typeof value === "string");
 const NAME = is("a text that isn't empty", (value) => typeof value === "string" && value !== "");
+const PATH = is(`a path of 1 to ${DEEPEST} names`, (value) => {
+  return typeof value === "string" && value !== "" && value.split("/").length <= DEEPEST;
+});
 const YES_OR_NO = is("true or false", (value) => typeof value === "boolean");
-const TIME = is("a number", Number.isFinite);
-const AMOUNT = is(
-  "a number of at least 0",
-  (value) => Number.isFinite(value) && Number(value) >= 0,
-);
+/** Thirty years in milliseconds, and more dollars than anybody has. */
+const MOST = 1e12;
+const AMOUNT = is(`a number from 0 to ${MOST}`, (value) => {
+  return Number.isFinite(value) && Number(value) >= 0 && Number(value) <= MOST;
+});
 const COUNT = is("a count", (value) => Number.isSafeInteger(value) && Number(value) >= 0);
 const COUNT_IF_ANY: Check = (value, at) => value === null || COUNT(value, at);
 const DATE = is("a date", (value) => typeof value === "string" && !Number.isNaN(Date.parse(value)));
@@ -76,7 +82,7 @@ const OUTCOME = oneOf("ok", "failed", "cancelled", "unfinished");
 const ERROR = fields({ name: TEXT, message: TEXT });
 
 const CALL = fields(
-  { begin: TIME, ms: AMOUNT, outcome: OUTCOME, estimated: YES_OR_NO, sent: YES_OR_NO },
+  { begin: AMOUNT, ms: AMOUNT, outcome: OUTCOME, estimated: YES_OR_NO, sent: YES_OR_NO },
   {
     messagesFrom: fields({ path: NAME, count: COUNT }),
     error: ERROR,
@@ -90,7 +96,7 @@ const CALL = fields(
 );
 
 const STEP = fields(
-  { path: NAME, begin: TIME, ms: AMOUNT, outcome: OUTCOME, calls: listOf(CALL) },
+  { path: PATH, begin: AMOUNT, ms: AMOUNT, outcome: OUTCOME, calls: listOf(CALL) },
   { error: ERROR, toolCall: TEXT },
 );
 

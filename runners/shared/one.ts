@@ -25,5 +25,8 @@ if (name === undefined) {
   } as const;
   // Which runners there are, only the app knows.
   const load = () => import(`../${name}.ts`);
-  process.exitCode = await perform([[name, load]], settings, { output: process, env: process.env });
+  // Not awaited here: a project without "type": "module" couldn't load it.
+  perform([[name, load]], settings, { output: process, env: process.env }).then((code) => {
+    process.exitCode = code;
+  });
 }

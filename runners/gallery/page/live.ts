@@ -23,21 +23,26 @@ export function startLive(pattern: string, { follow, open }: Show): void {
   ];
   const run = form?.querySelector<HTMLButtonElement>("[type=submit]");
   let id: string | undefined;
+  let leave = new AbortController();
+  void showSpending();
   const setRunning = (isRunning: boolean) => {
     if (run) run.disabled = isRunning;
     stop.disabled = !isRunning;
   };
   stop.addEventListener("click", () => {
     said.textContent = "Stopping…";
-    void post("/api/stop", { run: id });
+    // Before it has a name, leaving is what stops it.
+    if (id === undefined) leave.abort(new Error("Stopped"));
+    else void post("/api/stop", { run: id });
   });
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();
+    [id, leave] = [undefined, new AbortController()];
     setRunning(true);
     said.textContent = "Running…";
     const live = createLiveTrace(pattern);
     try {
-      const response = await post("/api/run", { pattern, input: input.value });
+      const response = await post("/api/run", { pattern, input: input.value }, leave.signal);
       if (!response.ok) throw new Error(await response.text());
       for await (const { event, data } of eventsOf(response)) {
         const fields = Object(data) as Record<string, unknown>;
@@ -59,9 +64,16 @@ export function startLive(pattern: string, { follow, open }: Show): void {
   });
 }
 
-function post(url: string, body: unknown): Promise<Response> {
+function post(url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
   const headers = { "content-type": "application/json" };
-  return fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  const options = { method: "POST", headers, body: JSON.stringify(body) };
+  return fetch(url, signal ? { ...options, signal } : options);
+}
+
+/** What other pages have spent, too. */
+async function showSpending(): Promise<void> {
+  const response = await fetch("/api/spent").catch(() => undefined);
+  if (response?.ok) showSpent(Object(await response.json()));
 }
 
 function showSpent({ usd, unsettledUsd }: Record<string, unknown>): void {

@@ -15,8 +15,10 @@ export interface Message {
 }
 
 /** Shows one message. */
-export function messageView({ role, content }: Message): HTMLElement {
-  const who = String(role ?? "?");
+export function messageView(message: Message): HTMLElement {
+  // What somebody's file holds may be anything.
+  const { role, content } = Object(message) as Message;
+  const who = typeof role === "string" ? role : "?";
   return h(
     "div",
     { class: "message", "data-role": who },
@@ -37,12 +39,12 @@ function blockView(block: unknown): HTMLElement {
   const { type } = fields;
   if (type === "text" && typeof fields.text === "string") return text(fields.text);
   if (type === "thinking") {
-    return folded("thinking", text(String(fields.thinking ?? "")));
+    return folded("thinking", text(said(fields.thinking)));
   }
   if (type === "redacted_thinking")
     return h("p", { class: "note" }, "Thinking, not shown by the API");
   if (type === "tool_use" || type === "server_tool_use") {
-    const head = h("p", { class: "call-name" }, h("code", {}, String(fields.name)));
+    const head = h("p", { class: "call-name" }, h("code", {}, said(fields.name)));
     return h("div", { class: "tool-use" }, head, inputView(fields.input));
   }
   if (type === "tool_result") {
@@ -54,6 +56,11 @@ function blockView(block: unknown): HTMLElement {
   }
   if (type === "image" || type === "document") return h("p", { class: "note" }, `A ${type}`);
   return json(block);
+}
+
+/** A text as it is, anything else as JSON. */
+function said(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
 /** A tool's input: a field a line, texts as they are. */

@@ -45,10 +45,10 @@ export function axisTicks(end: number): number[] {
   if (!(end > 0)) return [0];
   const rough = end / 5;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 5].find((factor) => factor * power >= rough * 0.9) ?? 10);
-  const ticks: number[] = [];
-  for (let tick = 0; tick <= end * 0.96; tick += step) ticks.push(tick);
-  return ticks;
+  // No time is said in less than a millisecond.
+  const step = Math.max(1, power * ([1, 2, 5].find((one) => one * power >= rough * 0.9) ?? 10));
+  const count = Math.min(7, Math.floor((end * 0.96) / step) + 1);
+  return Array.from({ length: count }, (_, index) => index * step);
 }
 
 /** `0`, `50 s`, `1 min 40 s`: a round time. */
