@@ -147,10 +147,10 @@ export async function runAgent(
       return undefined;
     }
     cuts = 0;
+    paused = undefined;
     switch (stopReason) {
       case "tool_use":
         if (!hasCalls) throw unusable("The turn stopped for a tool and calls none", reply);
-        paused = undefined;
         return callTools(reply);
       case "end_turn":
       case "stop_sequence":

@@ -19,7 +19,7 @@
  * Copy along: errors.ts, repo-tools/text.ts, step.ts, tool.ts
  * From effective-agents 0.1.0: patterns/approve.ts
  */
-import { checkCount, checkFunction, checkText, HaltError } from "./errors.ts";
+import { checkCount, checkFunction, checkText, HaltError, RecordingError } from "./errors.ts";
 import { quoted, visible } from "./repo-tools/text.ts";
 import { step } from "./step.ts";
 import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
@@ -190,7 +190,8 @@ async function runApproved(
   try {
     return await run();
   } catch (error) {
-    if (error instanceof ToolError || error instanceof HaltError) throw error;
+    // One that waits, or met a budget's end, may have taken effect by then, and must not be run again.
+    if (error instanceof ToolError || error instanceof RecordingError) throw error;
     throw new ToolError(
       `${call} was approved and then failed: ${messageOf(error)}. Whether it took effect isn't known. Don't call it again, with whatever input: go on without it, and say in your answer that a person must look whether it was done.`,
       { cause: error },

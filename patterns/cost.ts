@@ -206,9 +206,14 @@ function isClearing(management: unknown): boolean {
   return listOf(edits).every((edit) => String(edit?.type).startsWith("clear_"));
 }
 
+/** Whether it's a tool that runs here: the API's own cost more than their bytes. */
 function isCustom(tool: Part | null): boolean {
-  return (tool?.type ?? "custom") === "custom";
+  return RUN_HERE.has(tool?.type ?? "custom");
 }
+
+const RUN_HERE: ReadonlySet<unknown> = new Set([
+  ...["custom", "memory_20250818", "bash_20250124", "text_editor_20250728"],
+]);
 
 function listOf(value: unknown): readonly (Part | null)[] {
   return Array.isArray(value) ? value : [];

@@ -23,7 +23,7 @@ import { defineTool, type Tool, ToolError } from "./tool.ts";
 /**
  * Makes a memory of a folder. The model's `/memories` is its subfolder `memories`, made when it's first
  * needed, readable by its owner alone. No path and no link leads out of it. What a turn asks for at once
- * is done one after the other, so that no change is lost.
+ * is done one after the other, so that no change is lost: make one memory of a folder, not two.
  *
  * @throws {TypeError} The folder is no path.
  *
@@ -63,10 +63,18 @@ async function perform(folder: string, input: Command): Promise<string> {
   if (missing.length > 0) throw new ToolError(`'${command}' also needs ${missing.join(" and ")}.`);
   try {
     const memory = await BetaLocalFilesystemMemoryTool.init(folder);
-    return String(await betaMemoryTool(memory).run(input));
+    return withoutFolderSizes(String(await betaMemoryTool(memory).run(input)));
   } catch (error) {
     throw new ToolError(faultOf(command, error), { cause: error });
   }
+}
+
+/** A folder's size is the file system's, and says nothing of what is in it. */
+function withoutFolderSizes(listing: string): string {
+  if (!listing.startsWith("Here're the files and directories")) return listing;
+  const [head = "", folder = "", ...entries] = listing.split("\n");
+  const named = entries.map((entry) => (entry.endsWith("/") ? entry.replace(/^\S+/, "-") : entry));
+  return [head, folder.replace(/^\S+/, "-"), ...named].join("\n");
 }
 
 /** The machine's own errors would tell the model where the folder is. */

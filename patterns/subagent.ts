@@ -150,6 +150,8 @@ export async function runSubagent(brief: Brief, options: SubagentOptions): Promi
     if (ending && !IDLE.has(ending.status)) return undefined;
     if (ending) idleTurns += 1;
     if (ending && (left === 0 || idleTurns > maxReminders + 1)) return { stop: true };
+    // The forced turn was cut off, or what it delivered was refused.
+    if (lastStep === "forced" && !ending) return { tool_choice: FORCED };
     const mustDeliver = left === 1 || (ending && idleTurns > maxReminders);
     if (!mustDeliver) return ending && { say: REMINDER };
     lastStep = canForce ? "forced" : "asked";

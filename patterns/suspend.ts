@@ -85,7 +85,8 @@ function goOn({ status, turns, usage, transcript, results }: SuspendedRun): Begi
     throw new TypeError("That is no suspended run: pass a result with status suspended as it was");
   }
   const before = transcript.slice(0, -1);
-  checkTask(before);
+  // The turn before may have been paused: what it's followed by is the open one.
+  checkTask(before.length > 0 ? [...before, { role: "user", content: "(open)" }] : before);
   const sum = noUsage();
   addUsage(sum, usage);
   return { transcript: before, turn: turns - 1, usage: sum, open: { content, results } };

@@ -78,7 +78,8 @@ function checkMessage(
   const isOpen = blocks.some((block) => block.type === "tool_use" && !answered?.includes(block.id));
   if (isOpen) throw invalid("calls a tool without a result: add it, or leave the turn out");
   // A turn that was paused, beside the API's own tools or after a compaction, goes back as it is.
-  const isPaused = blocks.some(({ type }) => type.startsWith("server_tool") || type === COMPACTION);
+  const isSummedUp = blocks.at(-1)?.type === COMPACTION;
+  const isPaused = isSummedUp || blocks.some(({ type }) => type.startsWith("server_tool"));
   if (index < transcript.length - 1 || isPaused) return;
   throw invalid("is the model's, and the last: say something that it can go on from");
 }

@@ -40,7 +40,7 @@ export function addUsage(sum: UsageSum, usage: Usage): void {
 export function compactionsIn(usage: Usage): readonly Usage[] {
   // The beta API's field, which the reply keeps whatever its type says.
   const { iterations } = usage as { readonly iterations?: readonly Iteration[] | null };
-  return (iterations ?? []).filter(({ type }) => type === "compaction");
+  return Array.isArray(iterations) ? iterations.filter((one) => one?.type === "compaction") : [];
 }
 
 type Iteration = Usage & { readonly type: string };

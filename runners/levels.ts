@@ -10,13 +10,14 @@
  *
  * From effective-agents 0.1.0: runners/levels.ts
  */
-import { BudgetError } from "../patterns/errors.ts";
+import { BudgetError, RecordingError } from "../patterns/errors.ts";
 import { observe, runPattern, step } from "../patterns/step.ts";
 import { collectTrace } from "../patterns/trace-file.ts";
 import { agentSdk } from "./levels/agent-sdk.ts";
 import type { Level, Outcome } from "./levels/level.ts";
 import { loop } from "./levels/loop.ts";
 import { toolRunner } from "./levels/tool-runner.ts";
+import { reason } from "./shared/explain.ts";
 import { totalsLine } from "./shared/format.ts";
 import { defineJob, type JobContext } from "./shared/job.ts";
 import { type Kept, keptWith } from "./shared/lines-of-code.ts";
@@ -63,8 +64,12 @@ async function outcomeOf(level: Level, question: string, context: JobContext): P
     const outcome = await observe(trace.onEvent, () => runPattern(level.name, ask, context.signal));
     return { ...(!level.isApart && { totals: totalsOf(callsIn(trace.steps())) }), ...outcome };
   } catch (error) {
-    if (!(error instanceof BudgetError)) throw error;
-    const status = `no answer within the budget (${error.message})`;
+    context.signal?.throwIfAborted();
+    if (error instanceof RecordingError) throw error;
+    // What the others have answered is paid for.
+    const why =
+      error instanceof BudgetError ? ` within the budget (${error.message})` : `: ${reason(error)}`;
+    const status = `no answer${why}`;
     return { status, totals: totalsOf(callsIn(trace.steps())) };
   }
 }

@@ -837,6 +837,26 @@ test("a run that was suspended has the same paths, requests and limits as one th
   ]);
 });
 
+test("a run that was suspended after a paused turn is gone on with", async () => {
+  const { tool } = waiting();
+  const script = [turn("pause_turn", "Let me see. "), turn("tool_use", use("t1", "ask"))];
+  const { result } = start(script, { tools: [add, tool] });
+  const broken = await result;
+  expect(broken).toMatchObject({ status: "suspended", turns: 2 });
+  const api = strictApi([done]);
+  const answering = toolThat(() => "yes", "ask");
+  const after = await runAgent(kept(broken), { tools: [add, answering], llm: api.llm });
+  expect(after).toMatchObject({ status: "answered", turns: 3 });
+});
+
+test("asks how to go on after a pause whose rest was cut off", async () => {
+  const script = [turn("pause_turn", "It is "), turn("max_tokens", "thr"), done];
+  const steer = ({ ending }: Standing) =>
+    ending?.status === "max_tokens" ? { say: "Go on." } : undefined;
+  const { result } = start(script, { steer });
+  expect(await result).toMatchObject({ status: "answered", answer: "Three" });
+});
+
 test("a budget that ends beside a call that waits leaves the run suspended", async () => {
   const { tool } = waiting();
   const broke = toolThat(() => {

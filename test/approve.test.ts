@@ -17,7 +17,7 @@ import {
   isYes,
 } from "../patterns/approve.ts";
 import { askOnTerminal, type TerminalInput } from "../patterns/ask-terminal.ts";
-import { BudgetError, HaltError, SuspendError } from "../patterns/errors.ts";
+import { BudgetError, RecordingError, SuspendError } from "../patterns/errors.ts";
 import { observe } from "../patterns/step.ts";
 import { type Tool, type ToolContext, ToolError } from "../patterns/tool.ts";
 import { Kept } from "./shared/kept.ts";
@@ -363,7 +363,18 @@ test("a failure after the yes says so, and says not to try again", async () => {
   });
 });
 
-test.each([new ToolError("Ada has moved."), new BudgetError("No money"), new HaltError("No call")])(
+test.each([new SuspendError("Waits"), new BudgetError("No money")])(
+  "doesn't have a call run again that was approved and met its own %s",
+  async (error) => {
+    const { approve } = gate("yes");
+    const tool = approve({ ...PAY, run: () => Promise.reject(error) }, { preview: () => "Pays." });
+    const told = await rejection(Promise.resolve(tool.run(ADA, context("t1"))));
+    expect(told).toMatchObject({ name: "ToolError", cause: error });
+    expect(told).toHaveProperty("message", expect.stringContaining("Don't call it again"));
+  },
+);
+
+test.each([new ToolError("Ada has moved."), new RecordingError("No call")])(
   "passes on the tool's own %s",
   async (error) => {
     const { approve } = gate("yes");

@@ -209,7 +209,7 @@ test.for([
   user({ type: "document", source: { type: "content", content: [image("base64")] } }),
   user({ type: "tool_use", input: { source: { type: "url" } } }),
   { messages: [{ role: "user", content: "Hi" }] },
-  { system: "Be brief", tools: [{ name: "look", input_schema: {} }, { type: "custom" }] },
+  { system: "Be brief", tools: [{ name: "look", input_schema: {} }, { type: "memory_20250818" }] },
   { speed: "standard", service_tier: "standard_only", inference_geo: "global" },
   { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } },
   { context_management: {} },

@@ -28,7 +28,7 @@ const NAMES = [...WORKFLOWS, ...AGENTS];
 const SCRIPTED = "context";
 const RECORDINGS = join(ROOT, "runners/recordings");
 /** Starting Node and tsx takes a second, and more on a busy machine. */
-const CHILD = { timeout: 60_000 };
+const CHILD = { timeout: 120_000 };
 
 beforeEach(() => {
   // Neither a key nor a profile of whoever runs the tests.
@@ -799,16 +799,20 @@ test("NO_COLOR takes the colours away, and leaves the live tree", async () => {
   expect(plain.stdout).toContain("⊘ vote/voter[6]");
 });
 
-test.for([40, 60, 110])("no line is longer than a terminal of %i columns", async (columns) => {
-  const { code, stdout, stderr } = await run(["replay"], { columns });
-  expect([code, stderr]).toEqual([0, ""]);
-  // Between two moves of the cursor, everything is on one line.
-  const pieces = stdout.split(new RegExp(`\n|${ESCAPE}\\[\\d*[A-K]`));
-  const long = pieces.map(stripVTControlCharacters).filter((line) => line.length > columns);
-  expect(long).toEqual([]);
-  const roots = [...WORKFLOWS, "agent"];
-  for (const name of roots) expect(stripVTControlCharacters(stdout)).toContain(`✓ ${name}`);
-});
+test.for([40, 60, 110])(
+  "no line is longer than a terminal of %i columns",
+  CHILD,
+  async (columns) => {
+    const { code, stdout, stderr } = await run(["replay"], { columns });
+    expect([code, stderr]).toEqual([0, ""]);
+    // Between two moves of the cursor, everything is on one line.
+    const pieces = stdout.split(new RegExp(`\n|${ESCAPE}\\[\\d*[A-K]`));
+    const long = pieces.map(stripVTControlCharacters).filter((line) => line.length > columns);
+    expect(long).toEqual([]);
+    const roots = [...WORKFLOWS, "agent"];
+    for (const name of roots) expect(stripVTControlCharacters(stdout)).toContain(`✓ ${name}`);
+  },
+);
 
 test("the live tree shows calls in flight, and at the end how each ended", async () => {
   // Slow enough to be drawn on the way.

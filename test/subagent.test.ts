@@ -383,6 +383,18 @@ test.each([
   expect(error.transcript).toHaveLength(3);
 });
 
+test("forces the delivery again where the forced one was cut off", async () => {
+  const cut = turn("max_tokens", deliver("d1"));
+  const { api, result } = start([...Array(3).fill(turn("end_turn", "Hm")), cut, delivered], {
+    force: true,
+    model: "m",
+    maxReminders: 2,
+  });
+  expect(await result).toMatchObject({ status: "forced", ...GOOD });
+  const choices = api.sent.map((body) => JSON.parse(body).tool_choice?.name);
+  expect(choices.slice(-2)).toEqual(["deliver", "deliver"]);
+});
+
 // What is delivered
 
 test.each([

@@ -36,8 +36,14 @@ export const toolRunner: Level = {
     );
     let turns = 0;
     let last: BetaMessage | undefined;
-    for await (last of runner) turns += 1;
-    return outcomeOf(last, turns);
+    let answer = "";
+    for await (const message of runner) {
+      turns += 1;
+      // A paused turn is gone on with, and its words are the answer's beginning.
+      answer = (last?.stop_reason === "pause_turn" ? answer : "") + wordsIn(message);
+      last = message;
+    }
+    return outcomeOf(last, answer, turns);
   },
 };
 
@@ -67,16 +73,20 @@ export function runnable({
   };
 }
 
+function wordsIn({ content }: BetaMessage): string {
+  return content.map((block) => (block.type === "text" ? block.text : "")).join("");
+}
+
 /** The runner ends as it ends, and only the last turn's stop reason tells why. */
-function outcomeOf(last: BetaMessage | undefined, turns: number): Outcome {
+function outcomeOf(last: BetaMessage | undefined, answer: string, turns: number): Outcome {
   const after = `after ${counted(turns, "turn")}`;
-  const answer = last?.content.map((block) => (block.type === "text" ? block.text : "")).join("");
   switch (last?.stop_reason) {
     case "end_turn":
     case "stop_sequence":
-      if (!answer?.trim()) return { status: `no answer ${after}: it ended without a word` };
+      if (!answer.trim()) return { status: `no answer ${after}: it ended without a word` };
       return { answer, status: `answered ${after}` };
     case "tool_use": {
+      if (turns < MAX_TURNS) return { status: `no answer ${after}: it stopped for no tool` };
       const hint = "which the runner doesn't say; raise it or ask a narrower question";
       return { status: `no answer after max_iterations=${turns}, ${hint}` };
     }
