@@ -33,12 +33,13 @@ export interface Gallery {
 /** Reads all that there is to show; takes a second for each recording. */
 export async function readGallery(): Promise<Gallery> {
   const readme = await readFile(new URL("README.md", ROOT), "utf8");
+  const { items }: Registry = JSON.parse(await readFile(new URL("registry.json", ROOT), "utf8"));
   const show = await openSources();
   const pages: Page[] = [];
   const runnable = new Set<string>();
   for (const [name, load] of JOBS) {
     const { job } = await load();
-    pages.push(await patternPage(name, job, readme, show));
+    pages.push(await patternPage(name, job, { readme, items, show }));
     if (!job.suspends && !job.scripted) runnable.add(name);
   }
   for (const failure of FAILURES.values()) pages.push(await failurePage(failure, show));
@@ -85,8 +86,7 @@ const NOTHING = {
 async function patternPage(
   name: string,
   job: Job,
-  readme: string,
-  show: ShowSources,
+  { readme, items, show }: Pick<Registry, "items"> & { readme: string; show: ShowSources },
 ): Promise<Page> {
   const trace = await recordedRun(name, job);
   const runner = `runners/${name}.ts`;
@@ -102,15 +102,14 @@ async function patternPage(
     // An agent is what takes turns.
     kind: steps.has("turn") ? "agent" : "workflow",
     command: `npm start ${name}`,
-    copyCommand: await copyCommandOf(module, doc),
+    copyCommand: copyCommandOf(module, doc, items),
     sources,
     ...(trace && { trace }),
   };
 }
 
 /** The command that puts a module into an app; empty where the registry has none. */
-async function copyCommandOf(module: string, { sentence }: ModuleDoc): Promise<string> {
-  const { items }: Registry = JSON.parse(await readFile(new URL("registry.json", ROOT), "utf8"));
+function copyCommandOf(module: string, { sentence }: ModuleDoc, items: Registry["items"]): string {
   const own = items.filter(({ files }) => files.some(({ path }) => path === module));
   // An item is described by its module's first sentence.
   const item = own.find(({ description }) => description === sentence);
