@@ -14,7 +14,7 @@
  *
  * In Anthropic's "Building effective agents": agents.
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, steer.ts, step.ts, suspend.ts, tool.ts,
- * tool-calls.ts, transcript.ts, usage.ts, door/
+ * tool-calls.ts, tool-input.ts, transcript.ts, usage.ts, door/
  * From effective-agents 0.1.0: patterns/agent.ts
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";

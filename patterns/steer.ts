@@ -11,7 +11,7 @@
  * what it says is a new message, so that the cache holds.
  *
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, suspend.ts, tool.ts, tool-calls.ts,
- * transcript.ts, usage.ts, door/
+ * tool-input.ts, transcript.ts, usage.ts, door/
  * From effective-agents 0.1.0: patterns/steer.ts
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";

@@ -15,7 +15,7 @@
  *
  * In Anthropic's "Building effective agents": a worker of orchestrator-workers, here an agent.
  * Copy along: agent.ts, deliver.ts, errors.ts, fan-out.ts, llm-call.ts, steer.ts, step.ts, suspend.ts,
- * tool.ts, tool-calls.ts, transcript.ts, usage.ts, xml.ts, door/
+ * tool.ts, tool-calls.ts, tool-input.ts, transcript.ts, usage.ts, xml.ts, door/
  * From effective-agents 0.1.0: patterns/subagent.ts
  */
 import type { MessageParam } from "@anthropic-ai/sdk/resources/messages";

@@ -11,8 +11,8 @@
  * The run goes on in the same turn, so that paths, turns and sums are those of a run without a break. What
  * is counted in a row begins anew: repeats, reminders, and how often `max_tokens` cut a turn off.
  *
- * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, transcript.ts,
- * usage.ts, door/
+ * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-calls.ts, tool-input.ts,
+ * transcript.ts, usage.ts, door/
  * From effective-agents 0.1.0: patterns/suspend.ts
  */
 import type {

@@ -12,7 +12,7 @@
  * tool, that is the tool's result, and the run ends after the turn. A call that waits for an answer from
  * outside (suspend.ts) has no result yet. Whatever becomes of one call, the others keep their results.
  *
- * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, door/
+ * Copy along: errors.ts, fan-out.ts, llm-call.ts, step.ts, tool.ts, tool-input.ts, door/
  * From effective-agents 0.1.0: patterns/tool-calls.ts
  */
 import { inspect } from "node:util";
@@ -22,8 +22,6 @@ import type {
   ToolUnion,
   ToolUseBlock,
 } from "@anthropic-ai/sdk/resources/messages";
-import type { ValidateFunction } from "ajv";
-import { Ajv2020 } from "ajv/dist/2020.js";
 import {
   BudgetError,
   checkFunction,
@@ -35,6 +33,7 @@ import {
 import type { LlmParams } from "./llm-call.ts";
 import { step } from "./step.ts";
 import { type Tool, ToolError } from "./tool.ts";
+import { type InputCheck, inputChecks } from "./tool-input.ts";
 
 /** Runs a turn's calls. One that is among `done` isn't run again. */
 export type RunTools = (
@@ -75,9 +74,8 @@ export function definitionsOf(tools: readonly Tool[]): ToolUnion[] {
  */
 export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools {
   if (!Array.isArray(tools)) throw new TypeError(`tools must be a list, got ${shown(tools)}`);
-  // One for all, since making one takes ten milliseconds.
-  const ajv = new Ajv2020(VALIDATION);
-  const known = new Map<string, { readonly tool: Tool; readonly validate: ValidateFunction }>();
+  const checkOf = inputChecks();
+  const known = new Map<string, { readonly tool: Tool; readonly faultIn: InputCheck }>();
   for (const tool of tools) {
     const { name } = tool;
     if (typeof name !== "string" || !/^[\w-]{1,64}$/.test(name)) {
@@ -87,7 +85,7 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
     }
     checkFunction(`run of tool "${name}"`, tool.run);
     if (known.has(name)) throw new TypeError(`Tools need names of their own, got two "${name}"`);
-    known.set(name, { tool, validate: compile(tool, ajv) });
+    known.set(name, { tool, faultIn: checkOf(tool) });
   }
 
   const run = async ({ id, name, input }: ToolUseBlock, signal: AbortSignal | undefined) => {
@@ -96,8 +94,9 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
       const names = [...known.keys()].join(", ") || "none";
       throw new ToolError(`There is no tool '${name}'. The tools are: ${names}.`);
     }
-    const { tool, validate } = found;
-    if (!validate(input)) throw new ToolError(faultOf(tool, validate));
+    const { tool, faultIn } = found;
+    const fault = faultIn(input);
+    if (fault) throw new ToolError(fault);
     // A copy, since the call itself goes back to the model, and must go back unchanged.
     return tool.run(structuredClone(input), { callId: id, signal });
   };
@@ -153,46 +152,6 @@ export function checkToolChoice({ thinking, tool_choice }: LlmParams): void {
   throw new TypeError(
     `tool_choice "${tool_choice.type}" forces a tool, which the API refuses with thinking "${thinking.type}"`,
   );
-}
-
-const VALIDATION = {
-  // A tool's schema is the developer's own: what a strict reading of the standard finds is a bug.
-  strict: true,
-  allowUnionTypes: true,
-  allErrors: true,
-  ownProperties: true,
-  // By the standard a format, such as "date-time", is a note and no rule.
-  validateFormats: false,
-};
-
-function compile({ name, input_schema }: Tool, ajv: Ajv2020): ValidateFunction {
-  try {
-    const validate = ajv.compile(input_schema);
-    if (input_schema.type !== "object") {
-      throw new Error(`Its type must be "object", got ${JSON.stringify(input_schema.type)}`);
-    }
-    // Its answer would be a promise, which passes for a yes.
-    if ("$async" in validate) throw new Error("It must not be $async");
-    return validate;
-  } catch (error) {
-    throw new TypeError(`The input_schema of tool "${name}" is no valid JSON Schema`, {
-      cause: error,
-    });
-  } finally {
-    // Another tool's may have the same $id.
-    ajv.removeSchema(input_schema);
-  }
-}
-
-function faultOf({ name, input_schema }: Tool, { errors }: ValidateFunction): string {
-  const faults = (errors ?? []).map(({ instancePath, message, params }) => {
-    const { additionalProperty: extra, allowedValues, allowedValue } = params;
-    const allowed = allowedValues ?? (allowedValue === undefined ? undefined : [allowedValue]);
-    const more = extra ? ` '${extra}'` : allowed ? `: ${JSON.stringify(allowed).slice(1, -1)}` : "";
-    return `${instancePath.slice(1).replaceAll("/", ".") || "the input"} ${message}${more}`;
-  });
-  const fields = Object.keys(input_schema.properties ?? {}).join(", ");
-  return `The input of '${name}' doesn't fit: ${faults.join("; ")}. Its fields are: ${fields}.`;
 }
 
 function messageOf(error: unknown, name: string): string {

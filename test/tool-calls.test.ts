@@ -405,6 +405,23 @@ test("names the values that a field may have", async () => {
   });
 });
 
+test("holds each input to its own schema, of the same $id or changed meanwhile", async () => {
+  const named = (type: string, inner: string) => ({
+    ...schema({ a: { type }, b: { $ref: "#/$defs/b" } }),
+    $id: "one",
+    $defs: { b: { $id: "two", type: inner } },
+  });
+  const input_schema = named("number", "string");
+  const tool = { ...toolThat(() => "ok"), input_schema };
+  const other = { ...tool, input_schema: named("string", "number") };
+  expect(await resultOf(tool, { a: 1, b: "2" })).toMatchObject({ content: "ok" });
+  expect(await resultOf(other, { a: "1", b: 2 })).toMatchObject({ content: "ok" });
+  expect(await resultOf(other, { a: 1 })).toMatchObject({ is_error: true });
+  Object.assign(input_schema.properties, { a: { type: "boolean" } });
+  expect(await resultOf(tool, { a: 1 })).toMatchObject({ is_error: true });
+  expect(await resultOf(tool, { a: true })).toMatchObject({ content: "ok" });
+});
+
 test.each([
   ["an unknown type", { ...schema(), properties: { a: { type: "text" } } }],
   ["a misspelt keyword", { ...schema(), propertys: {} }],

@@ -40,7 +40,7 @@ export const failure = defineFailure({
   symptom:
     "A tool runs on `undefined`, says that all is well, and the answer says so too; the books are wrong.",
   catches: [
-    { file: "patterns/tool-calls.ts", code: "!validate(input)" },
+    { file: "patterns/tool-calls.ts", code: "throw new ToolError(fault)" },
     { file: "patterns/tool-calls.ts", code: "known.get(name)" },
   ],
   leaves:
