@@ -9,6 +9,7 @@
  */
 import { text } from "node:stream/consumers";
 import type { AgentOptions, AgentResult } from "../../patterns/agent.ts";
+import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import { type AnswerInput, type AnswerRound, reviseAnswer } from "../../patterns/citations.ts";
 import type { LlmCall } from "../../patterns/llm-call.ts";
 import { createRepoTools } from "../../patterns/repo-tools.ts";
@@ -50,7 +51,7 @@ export async function main(
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
   { stdout, stderr }: Output = process,
-  stdin: NodeJS.ReadStream = process.stdin,
+  stdin: TerminalInput = process.stdin,
 ): Promise<number> {
   const print = (line: string) => stdout.write(`${line}\n`);
   const note = (line: string) => stderr.write(`${harmlessLine(line)}\n`);
@@ -77,10 +78,7 @@ export async function main(
   });
 }
 
-async function readQuestion(
-  positionals: readonly string[],
-  stdin: NodeJS.ReadStream,
-): Promise<string> {
+async function readQuestion(positionals: readonly string[], stdin: TerminalInput): Promise<string> {
   const piped = positionals.length > 0 || stdin.isTTY ? "" : await text(stdin);
   const question = positionals.join(" ").trim() || piped.trim();
   if (question) return question;

@@ -7,11 +7,10 @@
 import { mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
-import { text } from "node:stream/consumers";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { main } from "../../runners/shared/cli.ts";
+import type { main } from "../../runners/shared/cli.ts";
+import { run } from "./run.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -24,7 +23,8 @@ export async function exercise(file: string, from: string, to: string): Promise<
   if (times !== 1) throw new Error(`${file} must hold \`${from}\` once, got ${times}`);
   const changed = await compile(file, source.replace(from, to));
   try {
-    const [before, after] = [await replay(main, job), await replay(changed.main, job)];
+    const argv = ["replay", job];
+    const [before, after] = [await run(argv), await run(argv, {}, changed.main)];
     const known = new Set(before.stdout.split("\n"));
     const lines = after.stdout.trimEnd().split("\n").slice(0, -1);
     const said =
@@ -33,16 +33,6 @@ export async function exercise(file: string, from: string, to: string): Promise<
   } finally {
     await changed.remove();
   }
-}
-
-async function replay(run: typeof main, job: string) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const written = Promise.all([text(stdout), text(stderr)]);
-  const code = await run(["replay", job], {}, { stdout, stderr });
-  stdout.end();
-  stderr.end();
-  const [out, err] = await written;
-  return { code, stdout: out, stderr: err };
 }
 
 /** The command line of the runners, with another text in one of their files. */

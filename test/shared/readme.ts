@@ -3,12 +3,12 @@
  *
  *     npm run readme    writes it; test/readme.test.ts checks that there was nothing to write
  */
-import { execFile } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { main as agent } from "../../runners/shared/agent-cli.ts";
 import { linesOfCode } from "../../runners/shared/lines-of-code.ts";
 import { exercise } from "./exercise.ts";
+import { run } from "./run.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 export const README = new URL("README.md", ROOT);
@@ -67,10 +67,12 @@ const EXERCISE = /(\| \[[\w/]+\.ts\]\((runners\/[\w/]+\.ts)\) \| `(.+?)` → `(.
 async function outputOf(command: string): Promise<string> {
   const { scripts } = JSON.parse(await readFile(new URL("package.json", ROOT), "utf8"));
   const [, script = "", args = ""] = /^npm (?:run )?(\w+) ?(.*)$/.exec(command) ?? [];
+  const [, started = ""] = /start\.ts (.+)/.exec(scripts[script]) ?? [];
   // npm takes the -- for itself.
-  const [, ...node] = `${scripts[script]} ${args.replace("-- ", "")}`.trim().split(" ");
-  const cwd = fileURLToPath(ROOT);
-  const { stdout } = await promisify(execFile)(process.execPath, node, { cwd });
+  const argv = `${started} ${args.replace("-- ", "")}`.trim().split(" ");
+  const isAgent = argv[0] === "agent";
+  const { code, stdout, stderr } = await (isAgent ? run(argv.slice(1), {}, agent) : run(argv));
+  if (code !== 0) throw new Error(`${command}: ${stderr}`);
   return stdout.trimEnd();
 }
 

@@ -1,46 +1,18 @@
 /**
- * Runs the runners' command line, inside the test or as a process of its own.
+ * Starts the runners' command line as a process of its own.
  *
- *     const { code, stdout } = await run(["replay", "route"]);
  *     const child = start(["live", "route"], { ANTHROPIC_BASE_URL: server.url });
  *     const { code, signal } = await child.ended;
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { inject } from "vitest";
-import type { TerminalInput } from "../../patterns/ask-terminal.ts";
-import { main } from "../../runners/shared/cli.ts";
-import { Kept } from "./kept.ts";
+
+export { run } from "./run.ts";
 
 /** The project's folder. */
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-
-export interface Ran {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** What is known of where it runs: nothing, so it's a pipe. */
-export interface Where {
-  readonly env?: NodeJS.ProcessEnv;
-  /** A terminal of that width, 24 lines high. */
-  readonly columns?: number;
-  /** Where a person types. Default: nobody. */
-  readonly stdin?: TerminalInput;
-}
-
-/** Runs a command line in this process. */
-export async function run(
-  argv: readonly string[],
-  { env = {}, columns, stdin = new PassThrough() as TerminalInput }: Where = {},
-): Promise<Ran> {
-  const [stdout, stderr] = [new Kept(columns), new Kept(columns)];
-  const code = await main(argv, env, { stdout, stderr }, stdin);
-  return { code, stdout: stdout.text, stderr: stderr.text };
-}
 
 export interface Started {
   readonly stdout: () => string;
