@@ -167,11 +167,11 @@ function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesCl
     llmMessage: ({ messages, ...params }, call = {}) =>
       callStep(call.name, () => ask(messages, params, call, 0), call.signal),
 
-    llmCall: async (prompt, { name, signal, onText, ...params } = {}) => {
-      checkPrompt(prompt);
-      const content = typeof prompt === "string" ? prompt : [...prompt];
-      const start: MessageParam = { role: "user", content };
+    llmCall: (prompt, { name, signal, onText, ...params } = {}) => {
       const answer = async () => {
+        checkPrompt(prompt);
+        const content = typeof prompt === "string" ? prompt : [...prompt];
+        const start: MessageParam = { role: "user", content };
         const turns: Message[] = [];
         while (turns.length <= MAX_PAUSES) {
           const resumed = turns.map(({ content }) => ({ role: "assistant" as const, content }));
@@ -211,7 +211,7 @@ export const llmMessage: LlmMessage = shared.llmMessage;
 /** `llm` with every call under `signal`, beside a signal that the call itself is given. */
 export function withSignal(signal: AbortSignal | undefined, llm: LlmCall = llmCall): LlmCall {
   if (!signal) return llm;
-  return async (prompt, options) => {
+  return (prompt, options) => {
     const own = options?.signal;
     if (!own || own === signal) return llm(prompt, { ...options, signal });
     const { controller, release } = follow(signal, own);

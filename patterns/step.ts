@@ -126,12 +126,19 @@ export async function step<T>(
  * else came of it: work that doesn't listen to the signal may have ended well, or failed, meanwhile. What
  * is nothing but a fan-out needs it not, since `fanOut` does the same.
  */
-export async function runPattern<T>(
+export function runPattern<T>(
   name: string,
   fn: () => Promise<T>,
   signal: AbortSignal | undefined,
 ): Promise<T> {
-  return step(name, () => fn().finally(() => signal?.throwIfAborted()), signal);
+  const run = async () => {
+    try {
+      return await fn();
+    } finally {
+      signal?.throwIfAborted();
+    }
+  };
+  return step(name, run, signal);
 }
 
 /** Throws a `TypeError` unless `name` can be part of a path: for names that a caller hands in. */
