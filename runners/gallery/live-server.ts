@@ -173,7 +173,8 @@ async function run(
   runs.set(id, stop);
   // Whoever has left is answered no more, and nothing more is spent for them.
   response.on("close", () => stop.abort(new Error("the page was closed")));
-  response.writeHead(200, { "content-type": "text/event-stream" });
+  // Not kept for a next request: the server's end would wait for it.
+  response.writeHead(200, { "content-type": "text/event-stream", connection: "close" });
   const send = (event: string, data: unknown) => {
     if (!response.writableEnded)
       response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
