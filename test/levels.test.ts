@@ -2,6 +2,7 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { BudgetError, RecordingError } from "../patterns/errors.ts";
 import { createBudget } from "../patterns/layers/budget.ts";
 import { createSandbox } from "../patterns/repo-tools/sandbox.ts";
 import { observe } from "../patterns/step.ts";
@@ -222,6 +223,23 @@ test("tells the model of an unknown tool, an input that doesn't fit and a tool t
       return { type: "tool_result", tool_use_id: turn[index]?.id, content, is_error: true };
     }),
   );
+});
+
+test("a call that was never made ends the tool runner's run, and is told to nobody", async () => {
+  for (const error of [new RecordingError("Two results"), new BudgetError("No money")]) {
+    const halts = defineTool<object>({
+      name: "halts",
+      description: "Halts",
+      input_schema: { type: "object", properties: {}, required: [], additionalProperties: false },
+      run: () => {
+        throw error;
+      },
+    });
+    const server = await startServer(calls(use("halts", {})), reply("Here."));
+    const context = jobContext(server.client(), { recorded: () => [halts] });
+    expect(await rejection(toolRunner.ask("Where?", context))).toBe(error);
+    expect(server.requests).toHaveLength(1);
+  }
 });
 
 test.for<[what: string, answer: Answer, status: string]>([
