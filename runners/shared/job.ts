@@ -41,6 +41,8 @@ export interface Job {
   readonly model?: string;
   /** Whether it asks a person, and can be suspended until there's an answer. */
   readonly suspends?: boolean;
+  /** Whether it takes an input in place of its own. Default true. */
+  readonly takesInput?: boolean;
   /** Plays the API where there is no recording to replay. Its token counts are none. */
   readonly scripted?: () => Anthropic;
   /** Runs the pattern; gives its result, and the result in words, the status last. */
@@ -58,6 +60,7 @@ export function defineJob<Result>(job: {
   readonly input: string;
   readonly model?: string;
   readonly suspends?: boolean;
+  readonly takesInput?: boolean;
   readonly scripted?: () => Anthropic;
   readonly run: (input: string, context: JobContext) => Promise<Result>;
   readonly tell: (result: Result) => string;
