@@ -6,8 +6,9 @@
  *   npm start refund -- --suspend run.json                ends at the first question
  *   npm start refund -- --resume run.json --answer yes    goes on from there, up to the next
  *
- * The order book is a JSON file, made anew for each run. One refund was paid before and is refused without
- * a question; the answers to the other two in a replay are in this file.
+ * The order book is a JSON file, made anew for each run; a suspended run's is run.orders.json, which stays
+ * when the run has ended. One refund was paid before and is refused without a question; the answers to the
+ * other two in a replay are in this file.
  *
  * From effective-agents 0.1.0: runners/refund.ts
  */
