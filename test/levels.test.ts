@@ -366,6 +366,8 @@ test("the hook denies writes, secrets and whatever leads out, and leaves the res
     ["Grep", { pattern: "/etc/../", path: inside("runners") }],
     ["Glob", { pattern: "**/*.ts" }],
     ["Glob", { pattern: "a..b/{x,y}.ts", path: sandbox.root }],
+    ["Glob", { pattern: "{src,test}/**/año-?.{ts,tsx}" }],
+    ["Glob", { pattern: "./.github/*.*" }],
   ] as const) {
     expect(await decide(tool, input), JSON.stringify(input)).toBe("allowed");
   }
@@ -380,11 +382,21 @@ test("the hook denies writes, secrets and whatever leads out, and leaves the res
     ["Read", { file_path: inside("runners/recordings/a[1].jsonl") }, /is to stay hidden/],
     ["Grep", { pattern: "KEY", path: inside(".env") }, /may hold secrets/],
     ["Grep", { pattern: "KEY", path: ".." }, /outside the repo root/],
-    ["Glob", { pattern: "/etc/*" }, /leads out of the folder/],
-    ["Glob", { pattern: "src/../../*" }, /leads out of the folder/],
-    ["Glob", { pattern: "{..,src}/*" }, /leads out of the folder/],
-    ["Glob", { pattern: "{src,/etc}/*" }, /leads out of the folder/],
-    ["Glob", { pattern: "~/*" }, /leads out of the folder/],
+    ["Glob", { pattern: "/etc/*" }, /may lead out of the folder/],
+    ["Glob", { pattern: "src/../../*" }, /may lead out of the folder/],
+    ["Glob", { pattern: "{..,src}/*" }, /may lead out of the folder/],
+    ["Glob", { pattern: "{src,/etc}/*" }, /may lead out of the folder/],
+    ["Glob", { pattern: ".{.,x}/**" }, /may lead out of the folder/],
+    ["Glob", { pattern: "{.,x}{.,x}/**" }, /may lead out of the folder/],
+    ["Glob", { pattern: ".{,x}./**" }, /may lead out of the folder/],
+    ["Glob", { pattern: "[.][.]/**" }, /may lead out of the folder/],
+    ["Glob", { pattern: "@(..)/**" }, /may lead out of the folder/],
+    ["Glob", { pattern: "\\.\\./**" }, /may lead out of the folder/],
+    ["Glob", { pattern: "a/.?/.?/**" }, /may lead out of the folder/],
+    ["Glob", { pattern: " ../** " }, /may lead out of the folder/],
+    ["Glob", { pattern: " /etc/*" }, /may lead out of the folder/],
+    ["Glob", { pattern: "C:/*" }, /may lead out of the folder/],
+    ["Glob", { pattern: "~/*" }, /may lead out of the folder/],
     ["Glob", { pattern: "*", path: "/" }, /outside the repo root/],
   ] as const) {
     expect(await decide(tool, input), JSON.stringify(input)).toMatch(why);
@@ -410,8 +422,12 @@ test("what is hidden gets a rule by its path, and what is in it none of its own"
     ]),
   );
   const { root, denies } = createSandbox(sandbox.root, { deny: ["*.jsonl"] });
-  expect(denyRules({ ...sandbox, root, denies })).toContain(
-    `Read(/${root}/runners/recordings/a\\[1\\].jsonl)`,
+  await writeFile(join(root, "a{b,c}!.jsonl"), "{}\n");
+  expect(denyRules({ ...sandbox, root, denies })).toEqual(
+    expect.arrayContaining([
+      `Read(/${root}/runners/recordings/a\\[1\\].jsonl)`,
+      `Read(/${root}/a\\{b,c\\}\\!.jsonl)`,
+    ]),
   );
 });
 

@@ -37,6 +37,9 @@ beforeEach(async () => {
   await writeFile(join(root, ".env"), "MARK=secret\n");
   await mkdir(join(root, "runners/recordings"), { recursive: true });
   await writeFile(join(root, "runners/recordings/a.jsonl"), "MARK the answer\n");
+  for (const name of ["a{b,c}.pem", "!d.pem", "e(1).pem", "f[2].pem", "g h.pem"]) {
+    await writeFile(join(root, name), "MARK=secret\n");
+  }
   await symlink(join(ROOT, "package.json"), join(root, "link.json"));
 });
 
@@ -160,7 +163,7 @@ test("a search shows nothing of what is hidden", async () => {
   const [, exchange] = server.requests;
   const told = JSON.stringify(exchange && [...resultsIn(exchange).values()]);
   expect(told).toContain("app.ts:1:const MARK");
-  expect(told).not.toMatch(/secret|the answer|\.env\b|a\.jsonl/);
+  expect(told).not.toMatch(/secret|the answer|\.env\b|a\.jsonl|\.pem/);
 });
 
 /** Reads on and on; dear if it's to be. */
