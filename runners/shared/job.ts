@@ -29,6 +29,8 @@ export interface JobContext extends Context {
   readonly suspension: Suspension | undefined;
   /** Whether a script plays the API. */
   readonly isScripted: boolean;
+  /** How long a line of what is said may be, in characters. Default: that isn't known. */
+  readonly columns?: number | undefined;
 }
 
 /** What a runner exports. */
@@ -63,14 +65,15 @@ export function defineJob<Result>(job: {
   readonly takesInput?: boolean;
   readonly scripted?: () => Anthropic;
   readonly run: (input: string, context: JobContext) => Promise<Result>;
-  readonly tell: (result: Result) => string;
+  /** Says the result in words; `columns` is how long a line may be, 0 where that isn't known. */
+  readonly tell: (result: Result, columns: number) => string;
 }): Job {
   const { run, tell, ...rest } = job;
   return {
     ...rest,
     run: async (given, context) => {
       const result = await run(given, context);
-      return { result, words: tell(result) };
+      return { result, words: tell(result, context.columns ?? 0) };
     },
   };
 }

@@ -217,7 +217,8 @@ test("live, all three levels answer, and the budget of the command is the third'
   const { code, stdout, stderr } = await run(["live", "levels", "Where?", "--budget", "1"]);
   expect([code, stderr, server.requests.length]).toEqual([0, "", 3]);
   expect(stdout).toContain("\nTHE CLAUDE AGENT SDK\nIn app.ts:1.\n");
-  expect(stdout).toMatch(/ run {5}1 call, 12 tokens in, 3 out, .+, not in the sum below\n/);
+  expect(stdout).toMatch(/\ncalls {10}1 call {3,}1 call {3,}1 call\n/);
+  expect(stdout).toMatch(/answered after 1 turn; not\n.* in the sum below\n/);
   expect(stdout).toMatch(/\n2 calls, 24 tokens in, 6 out, /);
 });
 
