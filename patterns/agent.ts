@@ -18,15 +18,15 @@
  * From effective-agents 0.1.0: patterns/agent.ts
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
-import { joined } from "./door/reply.ts";
+import { isSilent, joined } from "./door/reply.ts";
 import { BudgetError, checkCount, checkFunction, LlmOutputError } from "./errors.ts";
 import { type LlmMessage, type LlmParams, llmMessage } from "./llm-call.ts";
 import type { Ending, Halted, Standing, Steering, TurnEnding } from "./steer.ts";
 import { runPattern, step, type Usage } from "./step.ts";
 import { beginningOf, type OpenTurn, type SuspendedRun } from "./suspend.ts";
 import type { Tool } from "./tool.ts";
-import { checkToolChoice, definitionsOf, prepareTools, toolCalls } from "./tool-calls.ts";
-import { countRepeats, remember, rememberSummary } from "./transcript.ts";
+import { checkToolChoice, definitionsOf, moreRoom, prepareTools, toolCalls } from "./tool-calls.ts";
+import { countRepeats, remember, rememberSummary, speak } from "./transcript.ts";
 import { addUsage } from "./usage.ts";
 
 export type { Ending, Standing, Steering, TurnEnding } from "./steer.ts";
@@ -41,15 +41,14 @@ export interface AgentOptions extends Omit<LlmParams, "tools" | "max_tokens"> {
   /** The most calls to the model. Default 12. */
   readonly maxTurns?: number | undefined;
   /** The most output tokens of a turn. Default 16,000. A turn whose tool call was cut off is asked again
-   * with twice as many, then with four times. */
+   * with twice as many, then with four times, but with 128,000 at the most. */
   readonly max_tokens?: number | undefined;
   /** How often the same calls with the same results come in a row before the run is over. Default 3,
    * at least 2; 0 for no limit. */
   readonly maxRepeats?: number | undefined;
   /** How much of a tool's output the model gets, in characters. Default 30,000. */
   readonly maxOutputChars?: number | undefined;
-  /** Is asked before each turn, and after the last, how to go on. Default: as the loop does by itself.
-   * Not asked while a turn is paused, which goes back as it is. */
+  /** Is asked before each turn, and after the last, how to go on. Default: as the loop does by itself. */
   readonly steer?: ((standing: Standing) => Steering | undefined) | undefined;
   /** Gets the text of every turn as it comes. */
   readonly onText?: ((text: string) => void) | undefined;
@@ -101,7 +100,7 @@ export async function runAgent(
   const runTools = prepareTools(tools, maxOutputChars);
   const definitions = definitionsOf(tools);
   const repeatsOf = countRepeats();
-  let cuts = 0;
+  let room = max_tokens;
   let askedToGoOn = false;
   /** What a turn has said that is paused. */
   let paused: string | undefined;
@@ -128,7 +127,7 @@ export async function runAgent(
         cache_control,
         ...params,
         ...own,
-        max_tokens: max_tokens * 2 ** cuts,
+        max_tokens: room,
         messages: [...transcript],
         tools: definitions,
       },
@@ -141,12 +140,13 @@ export async function runAgent(
     const hasCalls = toolCalls(reply.content).length > 0;
     if (stopReason === "max_tokens" && hasCalls) {
       // The call's input was cut off and looks whole. Nothing of what it says is run or remembered.
-      if (cuts === 2) throw unusable(`A tool call was cut off at ${max_tokens * 4} tokens`, reply);
-      cuts += 1;
+      const more = moreRoom(room, max_tokens);
+      if (more === undefined) throw unusable(`A tool call was cut off at ${room} tokens`, reply);
+      room = more;
       rememberSummary(transcript, reply);
       return undefined;
     }
-    cuts = 0;
+    room = max_tokens;
     paused = undefined;
     switch (stopReason) {
       case "tool_use":
@@ -188,12 +188,14 @@ export async function runAgent(
       const run = { turns: turn, usage, transcript };
       if (ending?.status === "suspended" || ending?.status === "budget")
         return { ...ending, ...run };
-      const standing = { turn, left: maxTurns - turn, ending, transcript };
+      const isPaused = paused !== undefined;
+      const standing = { turn, left: maxTurns - turn, ending, isPaused, transcript };
       const begun = turn === first ? open : undefined;
-      const { stop, say, tool_choice } = paused === undefined && !begun ? steered(standing) : {};
+      const { stop, say, tool_choice } = begun ? {} : steered(standing);
       if (stop) return { status: "stopped", ...run };
-      if (say) transcript.push({ role: "user", content: say });
+      if (say) speak(transcript, say);
       else if (ending) return { ...ending, ...run };
+      if (say) paused = undefined;
       if (turn === maxTurns) return { status: "max_turns", ...run };
       try {
         const own = tool_choice ? { tool_choice } : {};
@@ -205,11 +207,6 @@ export async function runAgent(
     }
   };
   return runPattern("agent", runLoop, signal);
-}
-
-/** Whether there is neither an answer nor a sequence that the caller chose to stop at. */
-function isSilent(answer: string, stopSequence: string | null): boolean {
-  return answer.trim() === "" && stopSequence === null;
 }
 
 function unusable(message: string, reply: Message): LlmOutputError {

@@ -19,7 +19,7 @@
  * From effective-agents 0.1.0: patterns/context.ts
  */
 import type { BetaContextManagementConfig } from "@anthropic-ai/sdk/resources/beta/messages";
-import { checkCount, checkText } from "./errors.ts";
+import { checkCount, checkText, shown } from "./errors.ts";
 import type { LlmParams } from "./llm-call.ts";
 
 /** What is to be done, under the API's names: at least one of the two. Figures in tokens are of input. */
@@ -62,7 +62,7 @@ export type ContextParams = Required<Pick<LlmParams, "betas" | "context_manageme
  * Gives the parameters for an agent, a subagent or a call. Spread them last: a `betas` after them would
  * take the place of theirs.
  *
- * @throws {TypeError} There is nothing to do, or `instructions` is empty.
+ * @throws {TypeError} There is nothing to do, `instructions` is empty, or a list is none of texts.
  * @throws {RangeError} A figure is out of range.
  *
  * @example
@@ -70,6 +70,7 @@ export type ContextParams = Required<Pick<LlmParams, "betas" | "context_manageme
  * await runAgent(task, { tools, ...context });
  */
 export function manageContext({ clear, compact, betas = [] }: ContextOptions): ContextParams {
+  checkList("betas", betas);
   if (!clear && !compact) throw new TypeError("Nothing to do: give clear, compact, or both");
   const edits: BetaContextManagementConfig["edits"] = [];
   const needed: string[] = [];
@@ -87,6 +88,7 @@ export function manageContext({ clear, compact, betas = [] }: ContextOptions): C
   if (clear) {
     const { trigger = 100_000, keep = 3, clear_at_least: least = 0 } = clear;
     const { exclude_tools: tools = [], clear_tool_inputs = false } = clear;
+    checkList("clear.exclude_tools", tools);
     checkCount("clear.trigger", trigger, 1);
     checkCount("clear.keep", keep, 0);
     checkCount("clear.clear_at_least", least, 0);
@@ -101,4 +103,10 @@ export function manageContext({ clear, compact, betas = [] }: ContextOptions): C
     needed.push("context-management-2025-06-27");
   }
   return { betas: [...new Set([...betas, ...needed])], context_management: { edits } };
+}
+
+/** What plain JavaScript hands over may be a text, of which a list would be its letters. */
+function checkList(name: string, list: readonly string[]): void {
+  const isList = Array.isArray(list) && list.every((one) => typeof one === "string");
+  if (!isList) throw new TypeError(`${name} must be a list of texts, got ${shown(list)}`);
 }

@@ -8,9 +8,10 @@
  * Whoever asked reads nothing of the run but this. So a claim without evidence or source doesn't pass,
  * and what could not be verified has a place of its own: a model without one puts it among the findings.
  *
- * Copy along: tool.ts
+ * Copy along: errors.ts, step.ts, tool.ts
  * From effective-agents 0.1.0: patterns/deliver.ts
  */
+import { isBlank } from "./errors.ts";
 import { defineTool, type Tool, ToolError } from "./tool.ts";
 
 /** Something that was found out. None of the three is blank. */
@@ -114,7 +115,7 @@ function checkDelivery({ findings, gaps }: Delivery): void {
       ),
     ),
     ...gaps.map((text, index) => [`gaps[${index}]`, text] as const),
-  ].find(([, text]) => text.trim() === "");
+  ].find(([, text]) => isBlank(text));
   if (!blank) return;
   throw new ToolError(
     `${blank[0]} is empty. A finding needs its claim, its evidence and its source; what lacks one of them is a gap.`,

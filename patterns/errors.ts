@@ -68,16 +68,21 @@ export class RecordingError extends HaltError {
   override readonly name: string = "RecordingError";
 }
 
+/** Whether there is nothing in a text that can be seen: blanks, and characters without width. */
+export function isBlank(text: string): boolean {
+  return !/[^\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text);
+}
+
 /** Throws a `TypeError` unless `text` is a string with something in it. */
 export function checkText(name: string, text: string): void {
-  if (typeof text === "string" && text.trim() !== "") return;
+  if (typeof text === "string" && !isBlank(text)) return;
   throw new TypeError(`The ${name} must be a text with something in it, got ${shown(text)}`);
 }
 
 /** Throws a `TypeError` unless `prompt` is a string with something in it, or a list of blocks. */
 export function checkPrompt(prompt: string | readonly unknown[]): void {
   if (Array.isArray(prompt) && prompt.length > 0) return;
-  if (typeof prompt === "string" && prompt.trim() !== "") return;
+  if (typeof prompt === "string" && !isBlank(prompt)) return;
   const rule = "a text with something in it, or a list of content blocks";
   throw new TypeError(`The prompt must be ${rule}, got ${shown(prompt)}`);
 }

@@ -6,7 +6,8 @@
  *     run 2 ─► view /memories/notes.md ◄──┘
  *
  * Use when a later run is to know what an earlier one found out, or when a run's results are cleared
- * (context.ts) and something of them must last. The API tells the model to look into its memory first.
+ * (context.ts) and something of them must last. The API tells the model to look into its memory first. A
+ * file has at most 100,000 bytes; how many there are isn't limited.
  *
  * Costs no call of its own, but each look-up and each note takes a tool call, and mostly a turn. What is
  * in there was written by a model, after texts that may come from anywhere: give each user a folder of
@@ -16,14 +17,18 @@
  * Copy along: tool.ts
  * From effective-agents 0.1.0: patterns/memory.ts
  */
+import { randomUUID } from "node:crypto";
+import { readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join, resolve, sep } from "node:path";
 import type { BetaMemoryTool20250818Command as Command } from "@anthropic-ai/sdk/resources/beta/messages";
 import { BetaLocalFilesystemMemoryTool, betaMemoryTool } from "@anthropic-ai/sdk/tools/memory/node";
 import { defineTool, type Tool, ToolError } from "./tool.ts";
 
 /**
  * Makes a memory of a folder. The model's `/memories` is its subfolder `memories`, made when it's first
- * needed, readable by its owner alone. No path and no link leads out of it. What a turn asks for at once
- * is done one after the other, so that no change is lost: make one memory of a folder, not two.
+ * needed, readable by its owner alone. No path and no link leads out of it, and no name is taken that its
+ * listing wouldn't show. What is asked of a folder at once, by however many runs of this process, is done
+ * one after the other, so that no change is lost; two processes would need a lock.
  *
  * @throws {TypeError} The folder is no path.
  *
@@ -34,7 +39,7 @@ export function createMemory(folder: string): Tool {
   if (typeof folder !== "string" || folder.trim() === "") {
     throw new TypeError(`The memory's folder must be a path, got ${JSON.stringify(folder)}`);
   }
-  let before: Promise<unknown> = Promise.resolve();
+  const place = resolve(folder);
   return defineTool<Command>({
     name: "memory",
     // The API has its own description of it, and of its schema; this one holds the input to it.
@@ -47,25 +52,123 @@ export function createMemory(folder: string): Tool {
       additionalProperties: false,
     },
     run: (input, { signal }) => {
-      const result = before.then(async () => {
+      const result = (last.get(place) ?? Promise.resolve()).then(async () => {
         signal?.throwIfAborted();
-        return perform(folder, input);
+        return perform(place, input);
       });
-      before = result.catch(() => {});
+      const end = result
+        .catch(() => {})
+        .finally(() => last.get(place) === end && last.delete(place));
+      last.set(place, end);
       return result;
     },
   });
 }
 
+/** By folder, the end of what was asked of it last. */
+const last = new Map<string, Promise<unknown>>();
+
 async function perform(folder: string, input: Command): Promise<string> {
   const { command } = input;
   const missing = NEEDED[command].filter((field) => !Object.hasOwn(input, field));
   if (missing.length > 0) throw new ToolError(`'${command}' also needs ${missing.join(" and ")}.`);
+  for (const path of pathsIn(input)) {
+    if (!PATH.test(path)) throw new ToolError(`${JSON.stringify(path)} ${PATH_RULE}`);
+  }
   try {
     const memory = await BetaLocalFilesystemMemoryTool.init(folder);
+    if (input.command === "create") checkSize(input.path, Buffer.byteLength(input.file_text));
+    const reads = !["create", "delete", "rename"].includes(command);
+    const file = reads && "path" in input ? await fileAt(folder, input.path) : undefined;
+    if (file && input.command === "view") checkRange(input.view_range, file);
+    if (file && input.command === "insert") {
+      checkSize(input.path, Buffer.byteLength(file.text + input.insert_text));
+    }
+    // The SDK's own compares line by line: it finds no text of several lines, nor the second in one line.
+    if (file && input.command === "str_replace") return await replace(file, input);
     return withoutFolderSizes(String(await betaMemoryTool(memory).run(input)));
   } catch (error) {
+    if (error instanceof ToolError) throw error;
     throw new ToolError(faultOf(command, error), { cause: error });
+  }
+}
+
+/** A file that is there. */
+interface File {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** The file at a path. `undefined` for a folder, and for nothing: of these the SDK says what there is to say. */
+async function fileAt(folder: string, path: string): Promise<File | undefined> {
+  const root = await realpath(join(folder, "memories"));
+  const name = await realpath(join(folder, path)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return root;
+    throw error;
+  });
+  if (name !== root && !name.startsWith(root + sep)) {
+    throw new ToolError(`${path} leads out of /memories via symlink.`);
+  }
+  const stats = await stat(name);
+  if (!stats.isFile()) return undefined;
+  checkSize(path, stats.size);
+  return { name, text: await readFile(name, "utf8") };
+}
+
+function checkSize(path: string, bytes: number): void {
+  if (bytes <= MAX_BYTES) return;
+  throw new ToolError(
+    `${path} comes to ${bytes.toLocaleString("en")} bytes, and a file has at most ${MAX_BYTES.toLocaleString("en")}: keep less, or use several files.`,
+  );
+}
+
+function checkRange([first, final]: readonly number[] = [1, -1], { text }: File): void {
+  const { length } = text.split("\n");
+  const [from = 1, to = -1] = [first, final];
+  if (from >= 1 && from <= length && (to === -1 || to >= from)) return;
+  throw new ToolError(
+    `There is no such view_range: the file has ${length} lines. Give the first line, from 1 on, and the last, or -1 for the end.`,
+  );
+}
+
+/** Replaces a text that is in the file once. Its results are worded as the API's documentation has them. */
+async function replace({ name, text }: File, input: Replacement): Promise<string> {
+  const { path, old_str, new_str } = input;
+  const places: number[] = [];
+  for (let at = text.indexOf(old_str); at >= 0; at = text.indexOf(old_str, at + 1)) places.push(at);
+  const [at, ...others] = places;
+  const lineOf = (place: number) => text.slice(0, place).split("\n").length;
+  if (at === undefined) {
+    throw new ToolError(
+      `No replacement was performed, old_str \`${old_str}\` did not appear verbatim in ${path}.`,
+    );
+  }
+  if (others.length > 0) {
+    const lines = places.slice(0, 20).map(lineOf).join(", ");
+    throw new ToolError(
+      `No replacement was performed. Multiple occurrences of old_str \`${old_str}\` in lines: ${lines}. Please ensure it is unique`,
+    );
+  }
+  const changed = text.slice(0, at) + new_str + text.slice(at + old_str.length);
+  checkSize(path, Buffer.byteLength(changed));
+  await write(name, changed);
+  const [first, count] = [Math.max(1, lineOf(at) - 2), new_str.split("\n").length + 4];
+  const lines = changed.split("\n").slice(first - 1, first - 1 + count);
+  const snippet = lines.map((line, index) => `${String(first + index).padStart(6)}\t${line}`);
+  return `The memory file has been edited. Here is the snippet showing the change (with line numbers):\n${snippet.join("\n")}`;
+}
+
+type Replacement = Extract<Command, { readonly command: "str_replace" }>;
+
+/** The file is the old one or the new one, whatever happens. */
+async function write(name: string, text: string): Promise<void> {
+  const beside = join(dirname(name), `.tmp-${randomUUID()}`);
+  try {
+    await writeFile(beside, text, { flag: "wx", mode: 0o600, flush: true });
+    await rename(beside, name);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw error;
   }
 }
 
@@ -94,6 +197,19 @@ const NEEDED: Readonly<Record<Command["command"], readonly string[]>> = {
   delete: ["path"],
   rename: ["old_path", "new_path"],
 };
+
+/** The most of a file, in bytes. */
+const MAX_BYTES = 100_000;
+
+/** Only names that a listing shows, as what they are: it leaves out hidden items and node_modules. */
+const PATH =
+  /^\/memories(\/(?!node_modules(\/|$))[^\s./\\\p{Cc}\p{Cf}\p{Cs}][^/\\\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*)*\/?$/u;
+const PATH_RULE =
+  "is no path in this memory. A path must start with /memories; no name in it begins with a dot or a blank, holds a backslash or what can't be seen, or is node_modules.";
+
+function pathsIn(input: Command): readonly string[] {
+  return "old_path" in input ? [input.old_path, input.new_path] : [input.path];
+}
 
 const PROPERTIES = {
   command: { type: "string", enum: Object.keys(NEEDED) },

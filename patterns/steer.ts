@@ -27,6 +27,9 @@ export interface Standing {
   readonly left: number;
   /** How the run ends unless something is said; none where it goes on. The answer may be empty here. */
   readonly ending: TurnEnding | undefined;
+  /** Whether the last turn was paused, by the API's own tools or a compaction: it goes back as it is, to
+   * be gone on with. Saying something gives it up; choosing a tool doesn't. */
+  readonly isPaused: boolean;
   /** The conversation until now. */
   readonly transcript: readonly MessageParam[];
 }

@@ -143,7 +143,7 @@ export async function runSubagent(brief: Brief, options: SubagentOptions): Promi
   let idleTurns = 0;
 
   const steer = (standing: Standing): Steering | undefined => {
-    const { left, ending } = standing;
+    const { left, ending, isPaused } = standing;
     last = standing;
     if (deliver.isAccepted()) return { stop: true };
     // From the others there is no way on.
@@ -155,7 +155,9 @@ export async function runSubagent(brief: Brief, options: SubagentOptions): Promi
     const mustDeliver = left === 1 || (ending && idleTurns > maxReminders);
     if (!mustDeliver) return ending && { say: REMINDER };
     lastStep = canForce ? "forced" : "asked";
-    return { say: LAST_STEP, ...(canForce && { tool_choice: FORCED }) };
+    // What is said gives a paused turn up. Where the choice alone does it, it's gone on with.
+    if (canForce) return { tool_choice: FORCED, say: isPaused ? undefined : LAST_STEP };
+    return { say: LAST_STEP };
   };
 
   const run = async (): Promise<SubagentResult> => {

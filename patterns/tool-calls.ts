@@ -55,6 +55,19 @@ export function toolCalls(content: readonly ContentBlock[]): ToolUseBlock[] {
   return content.filter((block) => block.type === "tool_use");
 }
 
+/**
+ * The room for a turn whose call was cut off in `room` tokens: twice as much, up to four times what it began
+ * with. `undefined` if it had the most.
+ */
+export function moreRoom(room: number, first: number): number | undefined {
+  const most = Math.max(first, Math.min(first * 4, MAX_OUTPUT_TOKENS));
+  return room < most ? Math.min(room * 2, most) : undefined;
+}
+
+/** The most that a model writes, and that the API takes for `max_tokens`: https://platform.claude.com/docs/en/models
+ * (Claude Opus 5.5 and Sonnet 5; 64,000 for Claude Haiku 4.5). */
+const MAX_OUTPUT_TOKENS = 128_000;
+
 /** What the API gets of the tools. It refuses a request with any field more. */
 export function definitionsOf(tools: readonly Tool[]): ToolUnion[] {
   return tools.map(({ name, description, input_schema, strict, type }) => {

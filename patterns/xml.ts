@@ -20,7 +20,7 @@
  * From effective-agents 0.1.0: patterns/xml.ts
  */
 import { XMLParser, XMLValidator } from "fast-xml-parser";
-import { LlmOutputError } from "./errors.ts";
+import { isBlank, LlmOutputError } from "./errors.ts";
 
 /** One complete element. */
 export interface Tagged<T extends string = string> {
@@ -293,7 +293,7 @@ interface Parsed {
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
-const isFilled = ({ text }: Tagged) => text.trim() !== "";
+const isFilled = ({ text }: Tagged) => !isBlank(text);
 
 function checkTags(tags: readonly string[]): void {
   for (const tag of tags) checkName(tag);

@@ -9,32 +9,41 @@
  * asked of the API is shown as it's sent, and what it did as it says. How many tokens each way saves only the
  * API can tell: without a recording the figures are left out.
  */
+import { RecordingError } from "../patterns/errors.ts";
 import { observe, step } from "../patterns/step.ts";
 import { TASK } from "./context/run.ts";
 import { play, summarize } from "./context/script.ts";
 import { scriptedClient } from "./context/scripted-api.ts";
 import { watch } from "./context/watch.ts";
 import { WAYS } from "./context/ways.ts";
-import { UsageError } from "./shared/explain.ts";
+import { reason, UsageError } from "./shared/explain.ts";
 import { defineJob } from "./shared/job.ts";
 
 export const job = defineJob({
   title: "a log of six hours, read in four ways that keep the run short",
   input: TASK,
   model: "claude-opus-5-5",
+  takesInput: false,
   scripted: () => scriptedClient(play, summarize),
   run: (input, { llmMessage: llm, model, isScripted, signal }) =>
     step("context", async () => {
       if (input !== TASK) throw new UsageError("It has a log of its own: leave your input out");
       const reports = [];
+      const errors: unknown[] = [];
       for (const { name, title, run } of WAYS) {
         const { onEvent, asked, done, tokens } = watch(isScripted);
-        const came = await observe(onEvent, () =>
-          step(name, () => run({ llm, model, signal }), signal),
-        );
+        const way = () => step(name, () => run({ llm, model, signal }), signal);
+        const came = await observe(onEvent, way).catch((error: unknown) => {
+          signal?.throwIfAborted();
+          if (error instanceof RecordingError) throw error;
+          // What the others came to is paid for.
+          errors.push(error);
+          return [`nothing: ${reason(error)}`];
+        });
         const figures = isScripted ? undefined : tokens();
         reports.push({ name, title, asked: asked(), done: done(), came, tokens: figures });
       }
+      if (errors.length === WAYS.length) throw errors[0];
       return reports;
     }),
   tell: (reports) =>

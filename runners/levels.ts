@@ -18,9 +18,10 @@ import type { Level, Outcome } from "./levels/level.ts";
 import { loop } from "./levels/loop.ts";
 import { toolRunner } from "./levels/tool-runner.ts";
 import { reason } from "./shared/explain.ts";
-import { totalsLine } from "./shared/format.ts";
+import { figuresOf } from "./shared/format.ts";
 import { defineJob, type JobContext } from "./shared/job.ts";
 import { type Kept, keptWith } from "./shared/lines-of-code.ts";
+import { type TableRow, table } from "./shared/table.ts";
 import { callsIn, totalsOf } from "./shared/trace.ts";
 import { counted } from "./shared/words.ts";
 
@@ -46,11 +47,11 @@ export const job = defineJob({
       }
       return rows;
     }),
-  tell: (rows) => {
+  tell: (rows, columns) => {
     const answers = rows.map(({ title, answer, status }) => {
       return `${title.toUpperCase()}\n${answer ?? status}`;
     });
-    return [...answers, ...rows.map((row) => described(row, rows[0]))].join("\n\n");
+    return [...answers, compared(rows, columns)].join("\n\n");
   },
 });
 
@@ -74,18 +75,27 @@ async function outcomeOf(level: Level, question: string, context: JobContext): P
   }
 }
 
-/** What it is, line by line: a table's columns wouldn't fit a narrow terminal. */
-function described(row: Row, first: Row | undefined): string {
-  const { title, limits, errors, lines, files, totals, isApart, status } = row;
-  const gone = (first?.lines ?? lines) - lines;
-  const fewer = gone > 0 ? `, ${gone.toLocaleString("en")} fewer` : "";
-  const run = totals ? totalsLine(totals) : "not recorded";
-  return [
-    title,
-    `  yours   ${lines.toLocaleString("en")} lines of code in ${counted(files.length, "file")}${fewer}`,
-    `  limits  ${limits}`,
-    `  errors  ${errors}`,
-    `  run     ${run}${isApart && totals ? ", not in the sum below" : ""}`,
-    `  status  ${status}`,
-  ].join("\n");
+/** What each leaves to keep, what its run came to, and what it does about limits and errors. */
+function compared(rows: readonly Row[], columns: number): string {
+  const all = rows[0]?.lines ?? 0;
+  const kept = ({ lines, files }: Row) => {
+    const fewer = lines < all ? `, ${(all - lines).toLocaleString("en")} fewer` : "";
+    return `${lines.toLocaleString("en")} in ${counted(files.length, "file")}${fewer}`;
+  };
+  const ended = ({ status, isApart, totals }: Row) =>
+    isApart && totals ? `${status}; not in the sum below` : status;
+  const figure = (name: "calls" | "tokens" | "cost") => {
+    return rows.map(({ totals }) => (totals ? figuresOf(totals)[name] : "not recorded"));
+  };
+  const cells: TableRow[] = [
+    ["lines of code", ...rows.map(kept)],
+    ["calls", ...figure("calls")],
+    ["tokens", ...figure("tokens")],
+    ["cost", ...figure("cost")],
+    ["limits", ...rows.map(({ limits }) => limits)],
+    ["errors", ...rows.map(({ errors }) => errors)],
+    ["status", ...rows.map(ended)],
+  ];
+  const heads = rows.map(({ title }) => title);
+  return table(heads, cells, columns);
 }

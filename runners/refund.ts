@@ -6,13 +6,12 @@
  *   npm start refund -- --suspend run.json                ends at the first question
  *   npm start refund -- --resume run.json --answer yes    goes on from there, up to the next
  *
- * The order book is a JSON file, made anew for each run. One refund was paid before and is refused without
- * a question; the answers to the other two in a replay are in this file.
+ * The order book is a JSON file, made anew for each run; a suspended run's is run.orders.json, which stays
+ * when the run has ended. One refund was paid before and is refused without a question; the answers to the
+ * other two in a replay are in this file.
  *
  * From effective-agents 0.1.0: runners/refund.ts
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runAgent } from "../patterns/agent.ts";
 import { type Ask, createApproval } from "../patterns/approve.ts";
@@ -21,6 +20,7 @@ import { createRefundTools } from "./refund/tools.ts";
 import { keepQuestions } from "./shared/asking.ts";
 import { defineJob } from "./shared/job.ts";
 import type { Suspension } from "./shared/suspension.ts";
+import { temporaryFolder } from "./shared/temporary.ts";
 
 const MAIL = `Hi, three things in one go, sorry about that.
 
@@ -70,7 +70,7 @@ export const job = defineJob({
   suspends: true,
   run: async (mail, { llmMessage: llm, model, signal, asking, suspension }) => {
     const { ask, questions } = keepQuestions(asking(answer));
-    await using file = await bookFile(suspension);
+    using file = bookFile(suspension);
     const book = openOrderBook(file.name);
     if (!suspension?.saved) await saveOrders(file.name, ORDERS);
     const tools = createRefundTools(book, createApproval({ ask }));
@@ -89,10 +89,8 @@ export const job = defineJob({
 });
 
 /** The order book's file: beside a suspended run's, or one that goes with the run. */
-async function bookFile(suspension: Suspension | undefined) {
-  if (suspension)
-    return { name: suspension.beside("orders"), [Symbol.asyncDispose]: async () => {} };
-  const folder = await mkdtemp(join(tmpdir(), "refund-"));
-  const remove = () => rm(folder, { recursive: true });
-  return { name: join(folder, "orders.json"), [Symbol.asyncDispose]: remove };
+function bookFile(suspension: Suspension | undefined) {
+  if (suspension) return { name: suspension.beside("orders"), [Symbol.dispose]: () => {} };
+  const folder = temporaryFolder("refund-");
+  return { name: join(folder.path, "orders.json"), [Symbol.dispose]: folder[Symbol.dispose] };
 }

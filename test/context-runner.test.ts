@@ -1,3 +1,4 @@
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { MessageCreateParamsNonStreaming } from "@anthropic-ai/sdk/resources/beta/messages";
 import { expect, test } from "vitest";
@@ -5,7 +6,7 @@ import { play, summarize } from "../runners/context/script.ts";
 import { scriptedClient } from "../runners/context/scripted-api.ts";
 import { folder } from "./shared/folder.ts";
 import { run, start } from "./shared/runner.ts";
-import { type Answer, raw, startServer } from "./shared/server.ts";
+import { type Answer, fails, raw, startServer } from "./shared/server.ts";
 
 /** The scripted API, over HTTP. */
 const answer: Answer = async (exchange) => {
@@ -78,18 +79,54 @@ test("takes no input of one's own, before any call", async () => {
   const server = await startServer(answer);
   const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: "none" };
   const live = start(["live", "context", "Read my own log"], env);
-  expect(await live.ended).toMatchObject({ code: 1 });
-  expect(live.stderr()).toContain("It has a log of its own: leave your input out");
+  const says = "context takes no input but its own: leave yours out\n";
+  expect(await live.ended).toMatchObject({ code: 2 });
+  expect(live.stderr()).toBe(says);
   expect(server.requests).toHaveLength(0);
+  for (const mode of ["replay", "record"]) {
+    const { code, stderr } = await run([mode, "context", "Read my own log"]);
+    expect([code, stderr]).toEqual([2, says]);
+  }
 });
 
-test("refuses a budget in dollars before any call, since a compaction has no bound", async () => {
+test("under a budget in dollars only a compaction isn't run, since it has no bound", async () => {
   const server = await startServer(answer);
   const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: "none" };
-  const live = start(["live", "context", "--budget", "1"], env);
-  expect(await live.ended).toMatchObject({ code: 1 });
-  expect(live.stderr()).toContain("a compaction in context_management");
-  expect(server.requests).toHaveLength(0);
+  const live = start(["live", "context", "--budget", "1000"], env);
+  expect(await live.ended).toMatchObject({ code: 0 });
+  const [, compact = ""] = live.stdout().split(/\n(?=compact: )|\n(?=clear: )/);
+  expect(compact).toMatch(
+    / {2}came of it {2}nothing: A budget in dollars can't tell what a compaction/,
+  );
+  expect(live.stdout().match(/ {2}came of it {2}(?!nothing)/g)).toHaveLength(3);
+});
+
+test("what fails in one way takes no other's report with it, unless all fail", async () => {
+  let isDown = false;
+  const server = await startServer((exchange) => {
+    const clears = JSON.stringify(exchange.body).includes("clear_tool_uses");
+    (clears || isDown ? fails(400) : answer)(exchange);
+  });
+  const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: "none" };
+  const live = start(["live", "context"], env);
+  expect(await live.ended).toMatchObject({ code: 0 });
+  expect(live.stdout()).toMatch(
+    /\nclear: .+\n.*\n.*\n {2}came of it {2}nothing: The API answered 400/,
+  );
+  expect(live.stdout().match(/ {2}came of it {2}(?!nothing)/g)).toHaveLength(3);
+  isDown = true;
+  const down = start(["live", "context"], env);
+  expect(await down.ended).toMatchObject({ code: 1 });
+  expect(down.stderr()).toContain("400");
+});
+
+test("leaves no folder where a reader has seen enough", async () => {
+  const TMPDIR = await folder();
+  const child = start(["replay", "context"], { TMPDIR });
+  await child.printed("context/memory");
+  child.stopReading();
+  expect(await child.ended).toMatchObject({ code: 0 });
+  expect(await readdir(TMPDIR)).toEqual([]);
 });
 
 test.for(["context-management-2025-06-27", "compact-2026-01-12"])(

@@ -98,6 +98,21 @@ test.for([
   expect(act).toThrow(message);
 });
 
+test.for([
+  [
+    { clear: { exclude_tools: "memory" } },
+    'clear.exclude_tools must be a list of texts, got "memory"',
+  ],
+  [{ clear: { exclude_tools: [5] } }, "clear.exclude_tools must be a list of texts, got [ 5 ]"],
+  [{ clear: {}, betas: "files-api" }, 'betas must be a list of texts, got "files-api"'],
+] as const)("refuses what is no list of texts: %j", ([options, message]) => {
+  // What plain JavaScript can hand over.
+  const given = options as unknown as Parameters<typeof manageContext>[0];
+  const act = () => manageContext(given);
+  expect(act).toThrow(TypeError);
+  expect(act).toThrow(message);
+});
+
 test("gives parameters that agents and calls take", () => {
   expectTypeOf<ContextParams>().toExtend<LlmParams>();
   expectTypeOf<ContextParams>().toExtend<Partial<AgentOptions>>();
@@ -138,7 +153,7 @@ test("goes on from a turn that stopped for its compaction, as it is", async () =
     [turn("compaction", summary("All so far.")), turn("end_turn", "Done")],
     {
       steer: (standing) => {
-        steer.push(standing.ending);
+        steer.push([standing.isPaused, standing.ending?.status]);
         return undefined;
       },
     },
@@ -149,8 +164,11 @@ test("goes on from a turn that stopped for its compaction, as it is", async () =
     { role: "user", content: "Go" },
     { role: "assistant", content: [summary("All so far.")] },
   ]);
-  // Nobody is asked while it's paused: before the first turn, and after the answer.
-  expect(steer).toEqual([undefined, expect.objectContaining({ status: "answered" })]);
+  expect(steer).toEqual([
+    [false, undefined],
+    [true, undefined],
+    [false, "answered"],
+  ]);
 });
 
 test("sends back a compaction that failed, which the API takes for nothing", async () => {

@@ -316,6 +316,7 @@ for (const { way, onText } of ways) {
     { content: [] },
     { content: [{ type: "text", text: "" }] },
     { content: [{ type: "text", text: " \n" }] },
+    { content: [{ type: "text", text: "\u200b\ufeff" }] },
     { content: [{ type: "thinking", thinking: "Hm", signature: "s" }] },
   ])(`throws for the empty reply %j, ${way}`, async ({ content }) => {
     const { llmCall } = await open(reply(content));

@@ -90,10 +90,10 @@ test("loses no change of a turn that makes several at once", async () => {
 test.for([
   ["../outside.txt", "must start with /memories"],
   ["/etc/passwd", "must start with /memories"],
-  ["/memories/../../outside.txt", "would escape /memories"],
+  ["/memories/../../outside.txt", "no name in it begins with a dot"],
   ["/memories/link/outside.txt", "via symlink"],
   ["/memories/link", "via symlink"],
-  ["/memories/no\0thing", "ERR_INVALID_ARG_VALUE"],
+  ["/memories/no\0thing", "what can't be seen"],
 ])("lets no path out: %j", async ([path = "", why = ""]) => {
   const root = await folder();
   await mkdir(join(root, "elsewhere"));
@@ -155,6 +155,131 @@ test("tells the model what is wrong with a call, and what to do instead", async 
     expect.stringMatching(/^error: Cannot delete the \/memories directory itself/),
   ]);
   expect(await readFile(join(root, "memories/notes.md"), "utf8")).toBe("a\na\n");
+});
+
+test.for([
+  "/memoriesevil.md",
+  "/memories/a\n9B\t/memories/forged.md",
+  "/memories/\u202Egpj.exe",
+  "/memories/\u200b",
+  "/memories/.hidden",
+  "/memories/a/.tmp/b.md",
+  "/memories/node_modules/a.md",
+  "/memories/a\\b.md",
+  "/memories//a.md",
+  "/memories/ ",
+])("takes no name that a listing would hide or show as another: %j", async (path) => {
+  const root = await folder();
+  const call = callerOf(root);
+  await call({ command: "create", path: NOTES, file_text: "a" });
+  for (const input of [
+    { command: "create", path, file_text: "mine" },
+    { command: "rename", old_path: NOTES, new_path: path },
+  ]) {
+    await expect(call(input)).rejects.toThrow("is no path in this memory");
+  }
+  expect(await readdir(join(root, "memories"), { recursive: true })).toEqual(["notes.md"]);
+});
+
+test("takes names of any language, and a folder's with a slash at its end", async () => {
+  const call = callerOf(await folder());
+  const path = "/memories/año 1/記憶-🦊.md";
+  await call({ command: "create", path, file_text: "a" });
+  expect(await call({ command: "view", path: "/memories/" })).toContain(path.slice(-8));
+  expect(await call({ command: "view", path })).toMatch(/1\ta$/);
+});
+
+test("replaces a text of several lines, and shows where", async () => {
+  const root = await folder();
+  const call = callerOf(root);
+  const lines = Array.from({ length: 9 }, (_, index) => `line ${index + 1}`);
+  await call({ command: "create", path: NOTES, file_text: lines.join("\n") });
+  const [old_str, new_str] = ["line 4\nline 5", "$& four\nand a half\nfive"];
+  const said = await call({ command: "str_replace", path: NOTES, old_str, new_str });
+  const kept = await readFile(join(root, "memories/notes.md"), "utf8");
+  expect(kept).toBe(lines.join("\n").replace(old_str, () => new_str));
+  expect(said).toBe(
+    [
+      "The memory file has been edited. Here is the snippet showing the change (with line numbers):",
+      ...["2\tline 2", "3\tline 3", "4\t$& four", "5\tand a half", "6\tfive"],
+      ...["7\tline 6", "8\tline 7"],
+    ]
+      .map((line, index) => (index === 0 ? line : `     ${line}`))
+      .join("\n"),
+  );
+  expect(await readdir(join(root, "memories"))).toEqual(["notes.md"]);
+});
+
+test.for([
+  ["a a", "a", "1, 1"],
+  ["x\naaa", "aa", "2, 2"],
+  ["a\nb\na\nb", "a\nb", "1, 3"],
+])("replaces nothing where a text isn't unique: %j", async ([file_text = "", old_str, lines]) => {
+  const root = await folder();
+  const call = callerOf(root);
+  await call({ command: "create", path: NOTES, file_text });
+  const replacing = call({ command: "str_replace", path: NOTES, old_str, new_str: "c" });
+  await expect(replacing).rejects.toThrow(
+    `Multiple occurrences of old_str \`${old_str}\` in lines: ${lines}. Please ensure it is unique`,
+  );
+  expect(await readFile(join(root, "memories/notes.md"), "utf8")).toBe(file_text);
+});
+
+test("takes and shows no file of more than 100,000 bytes", async () => {
+  const root = await folder();
+  const call = callerOf(root);
+  const most = "ä".repeat(50_000);
+  await call({ command: "create", path: NOTES, file_text: most });
+  await writeFile(join(root, "memories/large.md"), `${most}b`);
+  for (const input of [
+    { command: "create", path: "/memories/more.md", file_text: `${most}b` },
+    { command: "insert", path: NOTES, insert_line: 0, insert_text: "b" },
+    { command: "view", path: "/memories/large.md" },
+    { command: "str_replace", path: "/memories/large.md", old_str: "b", new_str: "" },
+  ]) {
+    await expect(call(input)).rejects.toThrow("and a file has at most 100,000: keep less");
+  }
+  await call({ command: "create", path: "/memories/b.md", file_text: "b" });
+  const growing = call({
+    command: "str_replace",
+    path: "/memories/b.md",
+    old_str: "b",
+    new_str: `${most}b`,
+  });
+  await expect(growing).rejects.toThrow("comes to 100,001 bytes");
+  expect(await readFile(join(root, "memories/notes.md"), "utf8")).toBe(most);
+  expect(await readFile(join(root, "memories/b.md"), "utf8")).toBe("b");
+  // It's not for ever.
+  await call({ command: "delete", path: "/memories/large.md" });
+});
+
+test.for([
+  [0, 2],
+  [-1, 2],
+  [4, 5],
+  [3, 2],
+  [1, 0],
+])("has no lines from %i to %i of three", async (view_range) => {
+  const call = callerOf(await folder());
+  await call({ command: "create", path: NOTES, file_text: "one\ntwo\nthree" });
+  const viewing = call({ command: "view", path: NOTES, view_range });
+  await expect(viewing).rejects.toThrow("There is no such view_range: the file has 3 lines.");
+  expect(await call({ command: "view", path: NOTES, view_range: [3, 99] })).toMatch(/3\tthree$/);
+  expect(await call({ command: "view", path: NOTES, view_range: [2, -1] })).toMatch(/2\ttwo\n/);
+});
+
+test("loses no change of two runs that remember in one folder at once", async () => {
+  const root = await folder();
+  const callers = [callerOf(root), callerOf(join(root, "memories", ".."))];
+  await callers[0]?.({ command: "create", path: NOTES, file_text: "" });
+  const lines = Array.from({ length: 20 }, (_, index) => `line ${index}`);
+  await Promise.all(
+    lines.map((insert_text, index) =>
+      callers[index % 2]?.({ command: "insert", path: NOTES, insert_line: index, insert_text }),
+    ),
+  );
+  const kept = await readFile(join(root, "memories/notes.md"), "utf8");
+  expect(kept.split("\n").filter(Boolean)).toEqual(lines);
 });
 
 test("says to go on without it where the machine fails, and not where the folder is", async () => {

@@ -1,7 +1,8 @@
 /** Refunds on an order book in a file: never twice, never torn; suspended, and gone on with. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { copyFile, readdir, readFile, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { copyFile, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { promisify } from "node:util";
@@ -391,6 +392,27 @@ go on with: npm start refund -- --resume ${file} --answer yes
   expect(await refundsIn(book)).toEqual(["toolu_before", "toolu_1"]);
   // Nothing is left to go on with.
   expect((await readdir(join(file, ".."))).toSorted()).toEqual(["run.orders.json"]);
+});
+
+test("an earlier run's order book isn't overwritten", async () => {
+  const { file, book, begin } = await suspended({});
+  await writeFile(book, "mine");
+  const { code, stderr, requests } = await begin();
+  const says = `${book} is there already, of an earlier run: remove it, or name another file\n`;
+  expect([code, stderr.text, requests.length]).toEqual([1, says, 0]);
+  expect(await readFile(book, "utf8")).toBe("mine");
+  expect(existsSync(file)).toBe(false);
+});
+
+test("a run whose order book is gone says so, and can be gone on with when it's back", async () => {
+  const { file, book, begin, answer } = await suspended({});
+  await begin();
+  await rename(book, `${book}.moved`);
+  const { code, stderr } = await answer("yes", []);
+  const says = `${book} isn't there, and the run in ${file} can't go on without it\n`;
+  expect([code, stderr.text]).toEqual([1, says]);
+  await rename(`${book}.moved`, book);
+  expect((await answer("yes", [])).code).toBe(0);
 });
 
 test("live, a suspended run asks the model for nothing that it knows", async () => {

@@ -34,6 +34,7 @@ import {
   think,
   turn,
   use,
+  withoutServerCalls,
 } from "./shared/strict-api.ts";
 
 const BRIEF: Brief = {
@@ -262,15 +263,16 @@ test("can go on looking when its last step was brought forward, and is asked aga
   expect(saidLast(api)).toEqual([TASK, LAST, [expect.anything()]]);
 });
 
-test("sends a paused turn back as it is, in the last step too", async () => {
+test("sends a paused turn back as it is, in a forced last step too", async () => {
   const paused = [think("hm"), text("Searching"), serverUse("s1")];
   const { api, result } = start([turn("pause_turn", ...paused), delivered], FORCED, {
     maxSteps: 2,
   });
-  expect(await result).toMatchObject({ status: "delivered", steps: 2 });
+  expect(await result).toMatchObject({ status: "forced", steps: 2 });
   const [first, second] = bodiesOf(api);
   expect(second).toEqual({
     ...first,
+    tool_choice: choice,
     messages: [...(first?.messages ?? []), { role: "assistant", content: paused }],
   });
   expect(api.refusals).toEqual([]);
@@ -278,9 +280,22 @@ test("sends a paused turn back as it is, in the last step too", async () => {
   const endless = start(pauses, {}, { maxSteps: 3 });
   expect(await undelivered(endless.result)).toMatchObject({
     status: "max_turns",
-    lastStep: undefined,
-    message: "subagent: No delivery: max_turns, neither asked nor forced to deliver",
+    lastStep: "asked",
+    message: "subagent: No delivery: max_turns, asked to deliver",
   });
+});
+
+test("gives a paused turn up to ask in words where the last step can't be forced", async () => {
+  const script = [turn("pause_turn", "Searching", serverUse("s1")), delivered];
+  for (const options of [{}, { ...FORCED, thinking: { type: "adaptive" } as const }]) {
+    const { api, result } = start(script, options, { maxSteps: 2 });
+    expect(await result).toMatchObject({ status: "asked", steps: 2, ...GOOD });
+    expect(bodiesOf(api)[1]?.messages.slice(1)).toEqual([
+      { role: "assistant", content: [text("Searching")] },
+      { role: "user", content: LAST },
+    ]);
+    expect(api.refusals).toEqual([]);
+  }
 });
 
 // The last step
@@ -409,6 +424,12 @@ test.each([
     { findings: [finding("a"), { ...finding("b"), source: " " }], gaps: [] },
     "findings[1].source is empty",
   ],
+  [
+    "a source that can't be seen",
+    { findings: [{ ...finding("a"), source: "\u200b\u2060 \u{e0041}" }], gaps: [] },
+    "findings[0].source is empty",
+  ],
+  ["a gap that can't be seen", { findings: [], gaps: ["\ufeff\u00ad"] }, "gaps[0] is empty"],
   ["a blank claim", { findings: [finding("\n")], gaps: ["b"] }, "findings[0].claim is empty"],
   ["a blank gap", { findings: [], gaps: ["a", ""] }, "gaps[1] is empty"],
 ])("tells what is wrong with a delivery of %s, and takes the next one", async (_, input, why) => {
@@ -622,6 +643,7 @@ test("names its calls by turn, inside of itself", async () => {
 
 test.each([
   ["no objective", { objective: "" }, {}, TypeError, "brief's objective"],
+  ["an objective that can't be seen", { objective: "\u200b" }, {}, TypeError, "brief's objective"],
   ["a purpose of spaces", { purpose: " " }, {}, TypeError, "brief's purpose"],
   ["no boundaries", { boundaries: "" }, {}, TypeError, "brief's boundaries"],
   ["no context", { context: "" }, {}, TypeError, "brief's context"],
@@ -743,12 +765,13 @@ async function checkRun(run: Run, api: StrictApi, llm: SubagentOptions["llm"]): 
   expect(api.refusals).toEqual([]);
   expect(api.sent.length).toBeGreaterThan(0);
   expect(api.sent.length).toBeLessThanOrEqual(maxSteps);
-  expectSamePrefixes(api, ["tool_choice"]);
+  expectSamePrefixes({ sent: api.sent.map(withoutServerCalls) }, ["tool_choice"]);
   const bodies = bodiesOf(api);
   const isForced = bodies.some(({ tool_choice }) => tool_choice !== undefined);
   expect(isForced && (!force || thinks)).toBe(false);
   for (const [at, { messages }] of bodies.entries()) {
-    // A paused turn goes back with nothing behind it.
+    // A paused turn goes back with nothing behind it, but for the last step's words.
+    if (/^This is your last step/.test(String(messages.at(-1)?.content))) continue;
     const { stop_reason, content = [] } = api.issued[at - 1] ?? {};
     const isLeft = stop_reason === "pause_turn" && sendable(content).length > 0;
     if (isLeft) expect(messages.at(-1)?.role).toBe("assistant");

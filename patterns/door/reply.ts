@@ -10,7 +10,7 @@
  * From effective-agents 0.1.0: patterns/door/reply.ts
  */
 import type { Message, MessageStreamEvent, StopReason } from "@anthropic-ai/sdk/resources/messages";
-import { LlmOutputError } from "../errors.ts";
+import { isBlank, LlmOutputError } from "../errors.ts";
 import type { LlmParams } from "../llm-call.ts";
 
 /**
@@ -141,8 +141,13 @@ export function textOf(turns: readonly Message[]): string {
     const why = UNUSABLE.get(stopReason) ?? `The reply ended with ${JSON.stringify(stopReason)}`;
     throw new LlmOutputError(category ? `${why} (${category})` : why, { text, stopReason });
   }
-  if (text.trim() === "") throw new LlmOutputError("The reply is empty", { text, stopReason });
+  if (isBlank(text)) throw new LlmOutputError("The reply is empty", { text, stopReason });
   return text;
+}
+
+/** Whether there is neither an answer nor a sequence that the caller chose to stop at. */
+export function isSilent(answer: string, stopSequence: string | null): boolean {
+  return isBlank(answer) && stopSequence === null;
 }
 
 /** The text blocks of replies one after the other, whatever else is wrong with them. */

@@ -43,7 +43,7 @@ export const failure = defineFailure({
   symptom: "A sure answer from a tool that never worked, and a note that ends in the middle.",
   catches: [
     { file: "patterns/tool-calls.ts", code: "is_error: true" },
-    { file: "patterns/agent.ts", code: "cuts += 1" },
+    { file: "patterns/agent.ts", code: "room = more" },
   ],
   leaves:
     "A tool that swallows its own errors, as the one without the catch does: its empty result is told as such, and no loop can know better.",

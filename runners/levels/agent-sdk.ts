@@ -6,13 +6,11 @@
  *
  * From effective-agents 0.1.0: runners/levels/agent-sdk.ts
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createSandbox } from "../../patterns/repo-tools/sandbox.ts";
 import { DENY, ROOT, SYSTEM } from "../agent.ts";
 import { reason } from "../shared/explain.ts";
 import type { JobContext } from "../shared/job.ts";
+import { temporaryFolder } from "../shared/temporary.ts";
 import {
   type AgentSdk,
   type AgentSdkOptions,
@@ -56,14 +54,14 @@ export async function askAgentSdk(
   const maxBudgetUsd = Math.min(maxUsd, left());
   if (maxBudgetUsd <= 0) return { status: "not asked: nothing is left of the budget" };
   const sandbox = createSandbox(root, { deny: DENY });
-  const home = await mkdtemp(join(tmpdir(), "agent-sdk-"));
+  using home = temporaryFolder("agent-sdk-");
   const stop = new AbortController();
   const onAbort = () => stop.abort();
   signal?.addEventListener("abort", onAbort);
   const options: AgentSdkOptions = {
     abortController: stop,
     cwd: sandbox.root,
-    env: environment(home),
+    env: environment(home.path),
     hooks: { PreToolUse: [{ onFailure: "block", hooks: [readOnlyHook(sandbox)] }] },
     maxBudgetUsd,
     maxTurns,
@@ -89,7 +87,6 @@ export async function askAgentSdk(
     if (!result) return { status: `no answer: ${reason(error)}` };
   } finally {
     signal?.removeEventListener("abort", onAbort);
-    await rm(home, { recursive: true, force: true });
   }
   return outcomeOf(result, turns.size, options);
 }

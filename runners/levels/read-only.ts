@@ -41,8 +41,8 @@ function refusal(sandbox: Sandbox, { tool_name = "", tool_input }: HookInput): s
   }
   // A model's input may be anything; what isn't a text makes the hook fail, and then the call is blocked.
   const { file_path, path = ".", pattern } = Object(tool_input);
-  if (tool_name === "Glob" && leadsOut(pattern)) {
-    return `'${pattern}' leads out of the folder. Use a pattern relative to it, such as '**/*.ts'.`;
+  if (tool_name === "Glob" && mayLeadOut(pattern)) {
+    return `'${pattern}' may lead out of the folder. Use names relative to it, * and ?, and {a,b} of plain names, such as '**/*.{ts,tsx}'.`;
   }
   try {
     const given = resolve(sandbox.root, tool_name === "Read" ? file_path : path);
@@ -54,10 +54,12 @@ function refusal(sandbox: Sandbox, { tool_name = "", tool_input }: HookInput): s
   }
 }
 
-/** Whether a glob, or an alternative in it, goes up or begins elsewhere. */
-function leadsOut(glob: string): boolean {
-  const parts = glob.split(/[\\/{},]/);
-  return parts.includes("..") || /(^|[{,])([\\/~]|[a-z]:)/i.test(glob);
+/** Whether a glob goes up or begins elsewhere, or could once it's read: what else a glob has, such as
+ * `[.][.]` or `.{.,x}`, has too many ways. */
+function mayLeadOut(glob: string): boolean {
+  const plain = glob.replace(/\{[\w-]+(,[\w-]+)*\}/g, "x");
+  const goesUp = plain.split("/").some((part) => /^\.[.?*]+$/.test(part));
+  return goesUp || plain.startsWith("/") || !/^[\p{L}\p{N}_.*?@+$/-]+$/u.test(plain);
 }
 
 /** Rules that deny what is hidden in the folder now, for searches too. Each path by itself, as theirs
@@ -67,7 +69,7 @@ export function denyRules(sandbox: Sandbox): string[] {
     const whole = path
       .split(sep)
       .join("/")
-      .replace(/[*?[\]\\]/g, "\\$&");
+      .replace(/[*?[\]{}!\\]/g, "\\$&");
     // Two slashes: from the file system's root.
     return [`Read(/${whole})`, `Read(/${whole}/**)`];
   });

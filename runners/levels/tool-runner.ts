@@ -10,6 +10,7 @@ import type { BetaMessage } from "@anthropic-ai/sdk/resources/beta/messages";
 import { createRepoTools } from "../../patterns/repo-tools.ts";
 import { type Tool, ToolError } from "../../patterns/tool.ts";
 import { DENY, ROOT, SYSTEM } from "../agent.ts";
+import { halting } from "../shared/halting.ts";
 import { counted } from "../shared/words.ts";
 import { type Level, MAX_TURNS, type Outcome } from "./level.ts";
 
@@ -18,8 +19,8 @@ export const toolRunner: Level = {
   title: "the SDK's tool runner",
   limits: "max_iterations, which ends it without a word; others are yours",
   errors: "told to the model as they are thrown; inputs aren't checked",
-  ask: async (question, { client, model = "claude-opus-5-5", recorded, signal }) => {
-    const tools = recorded(createRepoTools(ROOT, { deny: DENY }));
+  ask: async (question, { client, model = "claude-opus-5-5", recorded, signal: given }) => {
+    const { tools, signal } = halting(recorded(createRepoTools(ROOT, { deny: DENY })), given);
     const runner = client.beta.messages.toolRunner(
       {
         model,
@@ -37,23 +38,22 @@ export const toolRunner: Level = {
     let turns = 0;
     let last: BetaMessage | undefined;
     let answer = "";
-    for await (const message of runner) {
-      turns += 1;
-      // A paused turn is gone on with, and its words are the answer's beginning.
-      answer = (last?.stop_reason === "pause_turn" ? answer : "") + wordsIn(message);
-      last = message;
+    try {
+      for await (const message of runner) {
+        turns += 1;
+        // A paused turn is gone on with, and its words are the answer's beginning.
+        answer = (last?.stop_reason === "pause_turn" ? answer : "") + wordsIn(message);
+        last = message;
+      }
+    } finally {
+      signal.throwIfAborted();
     }
     return outcomeOf(last, answer, turns);
   },
 };
 
 /** Our tool as the runner takes it. */
-export function runnable({
-  name,
-  description,
-  input_schema,
-  run,
-}: Tool): BetaRunnableTool<unknown> {
+function runnable({ name, description, input_schema, run }: Tool): BetaRunnableTool<unknown> {
   return {
     name,
     description,

@@ -93,6 +93,7 @@ export async function main(
       output.stdout.write(`${HELP}\n`);
       return 0;
     }
+    await checkInput(command);
     const given = readSettings(mode, jobs.length, flags, env);
     const suspension = await readSuspension(command, env);
     const writeTrace = await readTraceOutput(command, env);
@@ -132,14 +133,24 @@ function readCommand(argv: readonly string[], env: NodeJS.ProcessEnv) {
   }
   const job = name === undefined ? undefined : JOBS.get(name);
   if (name !== undefined && !job) throw new UsageError(`There is no pattern "${name}"; ${LIST}`);
-  if (input !== undefined && mode !== "live" && !flags.recording) {
+  const jobs = name !== undefined && job ? [[name, job] as const] : [...JOBS];
+  return { mode, jobs, input, flags } satisfies { mode: Mode; [key: string]: unknown };
+}
+
+/** An input of one's own goes with a job that takes one, and with the API, or a recording made of it. */
+async function checkInput({ mode, jobs: [first], input, flags }: Command): Promise<void> {
+  if (input === undefined || !first) return;
+  const [name, load] = first;
+  const { job } = await load();
+  if (job.takesInput === false) {
+    throw new UsageError(`${name} takes no input but its own: leave yours out`);
+  }
+  if (mode !== "live" && !flags.recording) {
     const isReplay = mode === "replay";
     const why = isReplay ? "" : "Recordings are of the runners' own input. ";
     throw new UsageError(`${why}Your own needs the API: npm run live ${name} "${excerpt(input)}"`);
   }
-  if (input?.trim() === "") throw new UsageError("The input is empty");
-  const jobs = name !== undefined && job ? [[name, job] as const] : [...JOBS];
-  return { mode, jobs, input, flags } satisfies { mode: Mode; [key: string]: unknown };
+  if (input.trim() === "") throw new UsageError("The input is empty");
 }
 
 const LIST = `there are ${[...JOBS.keys()].join(", ")}`;

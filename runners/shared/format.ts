@@ -173,17 +173,31 @@ export function plainLine(node: TraceStep): string {
 
 /** The last line: calls, tokens, cost, time, and the time saved by running at once. */
 export function totalsLine(totals: Totals): string {
+  const { calls, ...figures } = figuresOf(totals);
+  if (!isMetered(totals)) {
+    return `${calls}; their tokens, cost and time need a recording from the API`;
+  }
+  const { savedMs, estimated } = totals;
+  const saved = savedMs >= 50 ? `, ${duration(savedMs, estimated)} saved by running at once` : "";
+  return `${[calls, ...Object.values(figures)].join(", ")}${saved}`;
+}
+
+/** The sums of a run in words, by what they are of. */
+export function figuresOf(totals: Totals) {
   const { answered, failed, cancelled, estimated } = totals;
   const more = [failed && `${failed} failed`, cancelled && `${cancelled} cancelled`].filter(
     Boolean,
   );
-  const calls = `${counted(answered, "call")}${more.length > 0 ? ` (and ${more.join(", ")})` : ""}`;
-  if (answered > 0 && totals.metered === 0) {
-    return `${calls}; their tokens, cost and time need a recording from the API`;
-  }
-  const usage = `${totals.tokensIn.toLocaleString("en")} tokens in, ${totals.tokensOut.toLocaleString("en")} out`;
   const unknown = totals.unpriced > 0 ? ` and ${totals.unpriced} of unknown cost` : "";
-  const saved =
-    totals.savedMs >= 50 ? `, ${duration(totals.savedMs, estimated)} saved by running at once` : "";
-  return `${calls}, ${usage}, ${dollars(totals.usd)}${unknown}, ${duration(totals.ms, estimated)}${saved}`;
+  return {
+    calls: `${counted(answered, "call")}${more.length > 0 ? ` (and ${more.join(", ")})` : ""}`,
+    tokens: `${totals.tokensIn.toLocaleString("en")} tokens in, ${totals.tokensOut.toLocaleString("en")} out`,
+    cost: `${dollars(totals.usd)}${unknown}`,
+    time: duration(totals.ms, estimated),
+  };
+}
+
+/** Of a script's calls only the number is known. */
+function isMetered({ answered, metered }: Totals): boolean {
+  return answered === 0 || metered > 0;
 }

@@ -29,6 +29,8 @@ export interface JobContext extends Context {
   readonly suspension: Suspension | undefined;
   /** Whether a script plays the API. */
   readonly isScripted: boolean;
+  /** How long a line of what is said may be, in characters. Default: that isn't known. */
+  readonly columns?: number | undefined;
 }
 
 /** What a runner exports. */
@@ -41,6 +43,8 @@ export interface Job {
   readonly model?: string;
   /** Whether it asks a person, and can be suspended until there's an answer. */
   readonly suspends?: boolean;
+  /** Whether it takes an input in place of its own. Default true. */
+  readonly takesInput?: boolean;
   /** Plays the API where there is no recording to replay. Its token counts are none. */
   readonly scripted?: () => Anthropic;
   /** Runs the pattern; gives its result, and the result in words, the status last. */
@@ -58,16 +62,18 @@ export function defineJob<Result>(job: {
   readonly input: string;
   readonly model?: string;
   readonly suspends?: boolean;
+  readonly takesInput?: boolean;
   readonly scripted?: () => Anthropic;
   readonly run: (input: string, context: JobContext) => Promise<Result>;
-  readonly tell: (result: Result) => string;
+  /** Says the result in words; `columns` is how long a line may be, 0 where that isn't known. */
+  readonly tell: (result: Result, columns: number) => string;
 }): Job {
   const { run, tell, ...rest } = job;
   return {
     ...rest,
     run: async (given, context) => {
       const result = await run(given, context);
-      return { result, words: tell(result) };
+      return { result, words: tell(result, context.columns ?? 0) };
     },
   };
 }

@@ -76,7 +76,7 @@ async function performOne(
     const left = () => leftOf(budget, settings);
     view.start(source.isScripted ? "scripted" : source.header);
     facts = { ...facts, ...factsOf(source, mode) };
-    const around = { mode, left, asking, suspension, signal };
+    const around = { mode, left, asking, suspension, signal, columns: columnsOf(place.output) };
     const { result, words } = await runJob(job, input, source, {
       ...around,
       onEvent: view.onEvent,
@@ -95,7 +95,8 @@ async function performOne(
 }
 
 /** What runs around a job. */
-interface Around extends Pick<JobContext, "mode" | "left" | "asking" | "suspension" | "signal"> {
+interface Around
+  extends Pick<JobContext, "mode" | "left" | "asking" | "suspension" | "signal" | "columns"> {
   readonly onEvent: (event: RunEvent) => void;
 }
 
@@ -118,6 +119,11 @@ function unmetered(onEvent: (event: RunEvent) => void): (event: RunEvent) => voi
     const { usage: _, ...rest } = event;
     onEvent(rest);
   };
+}
+
+/** How long a line may be, in characters: in a pipe as long as most can be read. */
+function columnsOf({ stdout }: Place["output"]): number {
+  return stdout.isTTY ? stdout.columns || 80 : 100;
 }
 
 function leftOf(budget: Budget | undefined, { budget: usd = Infinity }: Settings): number {

@@ -2,11 +2,11 @@
  * Proves without a key that no tool leaves the folder: builds a little repository with ways out of it,
  * calls the tools as the loop does, and prints a line for each check.
  */
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createRepoTools } from "../../patterns/repo-tools.ts";
 import { prepareTools } from "../../patterns/tool-calls.ts";
+import { temporaryFolder } from "./temporary.ts";
 
 interface Check {
   readonly tool: "list_files" | "read_file" | "search";
@@ -72,31 +72,27 @@ const CHECKS: readonly Check[] = [
 
 /** Runs the checks; gives the exit code. */
 export async function selfTest(print: (line: string) => void): Promise<number> {
-  const folder = await mkdtemp(join(tmpdir(), "selftest-"));
-  try {
-    const repo = join(folder, "repo");
-    await mkdir(repo);
-    await writeFile(join(repo, "app.py"), "def answer():\n    return 42\n");
-    await writeFile(join(repo, ".env"), "KEY=TOP SECRET\n");
-    await writeFile(join(folder, "outside.txt"), "TOP SECRET\n");
-    await symlink("../outside.txt", join(repo, "link.txt"));
-    await symlink("..", join(repo, "folder"));
-    const runTools = prepareTools(createRepoTools(repo), 30_000);
-    let failures = 0;
-    for (const { tool, input, says, expected } of CHECKS) {
-      const caller = { type: "direct" } as const;
-      const call = { type: "tool_use", id: "call", name: tool, input, caller } as const;
-      const { results } = await runTools([call], undefined);
-      const [result] = results;
-      const text = `${result?.is_error ? "is_error" : "result"}: ${result?.content}`;
-      const isOk = text.startsWith(expected) && !text.includes("KEY") && !text.includes(".env");
-      if (!isOk) failures += 1;
-      const line = text.split("\n", 1)[0] ?? "";
-      print(`${isOk ? "ok " : "BAD"} ${`${tool} ${says}`.padEnd(52)} ${line.slice(0, 110)}`);
-    }
-    print(failures === 0 ? "selftest passed" : `selftest FAILED: ${failures} of ${CHECKS.length}`);
-    return failures === 0 ? 0 : 1;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
+  using folder = temporaryFolder("selftest-");
+  const repo = join(folder.path, "repo");
+  await mkdir(repo);
+  await writeFile(join(repo, "app.py"), "def answer():\n    return 42\n");
+  await writeFile(join(repo, ".env"), "KEY=TOP SECRET\n");
+  await writeFile(join(folder.path, "outside.txt"), "TOP SECRET\n");
+  await symlink("../outside.txt", join(repo, "link.txt"));
+  await symlink("..", join(repo, "folder"));
+  const runTools = prepareTools(createRepoTools(repo), 30_000);
+  let failures = 0;
+  for (const { tool, input, says, expected } of CHECKS) {
+    const caller = { type: "direct" } as const;
+    const call = { type: "tool_use", id: "call", name: tool, input, caller } as const;
+    const { results } = await runTools([call], undefined);
+    const [result] = results;
+    const text = `${result?.is_error ? "is_error" : "result"}: ${result?.content}`;
+    const isOk = text.startsWith(expected) && !text.includes("KEY") && !text.includes(".env");
+    if (!isOk) failures += 1;
+    const line = text.split("\n", 1)[0] ?? "";
+    print(`${isOk ? "ok " : "BAD"} ${`${tool} ${says}`.padEnd(52)} ${line.slice(0, 110)}`);
   }
+  print(failures === 0 ? "selftest passed" : `selftest FAILED: ${failures} of ${CHECKS.length}`);
+  return failures === 0 ? 0 : 1;
 }

@@ -30,7 +30,8 @@ export interface Suspension {
   readonly saved: SavedRun | undefined;
   /** Gives the answer to the question that it was given to, and suspends the run at any other. */
   readonly ask: Ask;
-  /** A file of the run's own, beside its file: `run.orders.json`. */
+  /** A file of the run's own, beside its file: `run.orders.json`. It stays when the run has ended. Throws
+   * a `UsageError` where the run begins and the file is there, or goes on and it isn't. */
   readonly beside: (name: string) => string;
   /** Saves a run that is suspended, and removes the file of one that has ended. */
   readonly keep: (result: AgentResult) => Promise<void>;
@@ -79,7 +80,16 @@ export function openSuspension(
       waiting ??= request;
       throw new SuspendError("waits for an answer");
     },
-    beside: (name) => `${file.slice(0, -".json".length)}.${name}.json`,
+    beside: (name) => {
+      const other = `${file.slice(0, -".json".length)}.${name}.json`;
+      if (saved && !existsSync(other))
+        throw new UsageError(`${other} isn't there, and the run in ${file} can't go on without it`);
+      if (!saved && existsSync(other))
+        throw new UsageError(
+          `${other} is there already, of an earlier run: remove it, or name another file`,
+        );
+      return other;
+    },
     keep: async (result) => {
       if (result.status !== "suspended") return rm(file, { force: true });
       await writeAtomically(file, `${JSON.stringify({ asked: waiting, run: result }, null, 2)}\n`);

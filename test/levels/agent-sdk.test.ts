@@ -37,6 +37,9 @@ beforeEach(async () => {
   await writeFile(join(root, ".env"), "MARK=secret\n");
   await mkdir(join(root, "runners/recordings"), { recursive: true });
   await writeFile(join(root, "runners/recordings/a.jsonl"), "MARK the answer\n");
+  for (const name of ["a{b,c}.pem", "!d.pem", "e(1).pem", "f[2].pem", "g h.pem"]) {
+    await writeFile(join(root, name), "MARK=secret\n");
+  }
   await symlink(join(ROOT, "package.json"), join(root, "link.json"));
 });
 
@@ -160,7 +163,7 @@ test("a search shows nothing of what is hidden", async () => {
   const [, exchange] = server.requests;
   const told = JSON.stringify(exchange && [...resultsIn(exchange).values()]);
   expect(told).toContain("app.ts:1:const MARK");
-  expect(told).not.toMatch(/secret|the answer|\.env\b|a\.jsonl/);
+  expect(told).not.toMatch(/secret|the answer|\.env\b|a\.jsonl|\.pem/);
 });
 
 /** Reads on and on; dear if it's to be. */
@@ -214,7 +217,8 @@ test("live, all three levels answer, and the budget of the command is the third'
   const { code, stdout, stderr } = await run(["live", "levels", "Where?", "--budget", "1"]);
   expect([code, stderr, server.requests.length]).toEqual([0, "", 3]);
   expect(stdout).toContain("\nTHE CLAUDE AGENT SDK\nIn app.ts:1.\n");
-  expect(stdout).toMatch(/ run {5}1 call, 12 tokens in, 3 out, .+, not in the sum below\n/);
+  expect(stdout).toMatch(/\ncalls {10}1 call {3,}1 call {3,}1 call\n/);
+  expect(stdout).toMatch(/answered after 1 turn; not\n.* in the sum below\n/);
   expect(stdout).toMatch(/\n2 calls, 24 tokens in, 6 out, /);
 });
 

@@ -10,8 +10,8 @@
  * the check alone. Each rule names its source: the SDK's types or documentation,
  * or a report of the API's own message. Where sources disagree, the strict one counts.
  *
- * Not here: sizes (32 MB, 100,000 messages), a server tool's call without its result, images and files,
- * and that a thinking budget is lower than `max_tokens`.
+ * Not here: sizes (32 MB, 100,000 messages), images and files, and that a thinking budget is lower than
+ * `max_tokens`.
  *
  * From effective-agents 0.1.0: test/shared/strict-api.ts
  */
@@ -132,12 +132,25 @@ export function serverUse(id: string): ContentBlock {
   return { type: "server_tool_use", id, name: "web_search", input, caller: { type: "direct" } };
 }
 
+/** What the API found for such a call. */
+export function serverResult(id: string): ContentBlock {
+  return {
+    type: "web_search_tool_result",
+    tool_use_id: id,
+    content: [],
+    caller: { type: "direct" },
+  };
+}
+
 /**
  * Each request repeats all messages of the one before, the tools, the system prompt and all else.
  *
  * @param apart Fields that a turn may have of its own, beside its room and whether it streams.
  */
-export function expectSamePrefixes({ sent }: StrictApi, apart: readonly string[] = []): void {
+export function expectSamePrefixes(
+  { sent }: Pick<StrictApi, "sent">,
+  apart: readonly string[] = [],
+): void {
   let [before, rest] = ["", ""];
   for (const body of sent) {
     const { messages, max_tokens: _, stream: __, ...same } = JSON.parse(body);
@@ -169,6 +182,17 @@ export function sendable(content: readonly ContentBlock[]): ContentBlock[] {
   const kept = content.filter((block) => block.type !== "text" || isText(block.text));
   while (isThought(kept.at(-1))) kept.pop();
   return kept;
+}
+
+/** A request without the calls of the API's own tools, which are dropped where something is said after them. */
+export function withoutServerCalls(body: string): string {
+  const { messages, ...rest } = JSON.parse(body);
+  const kept = messages.flatMap(({ role, content }: { role: string; content: ContentBlock[] }) => {
+    if (role === "user") return [{ role, content }];
+    const others = sendable(content.filter(({ type }) => type !== "server_tool_use"));
+    return others.length > 0 ? [{ role, content: others }] : [];
+  });
+  return JSON.stringify({ messages: kept, ...rest });
 }
 
 class Broken extends Error {}
@@ -282,8 +306,12 @@ function checkMessages({ messages, ...request }: Wire, issued: readonly Message[
   rule(all[0]?.role === "user", "messages: first message must use the user role");
   const ids = new Set<unknown>();
   let open: readonly unknown[] = [];
+  let serverCalls: readonly unknown[] = [];
   for (const { role, blocks } of all) {
     if (role === "user") {
+      // The documentation of stop reasons: whatever is no result of a tool ends the turn that they wait in.
+      const isResults = blocks.every(({ type }) => type === "tool_result");
+      rule(isResults || serverCalls.length === 0, "server_tool_use without a corresponding result");
       checkResults(blocks, open);
       open = [];
       continue;
@@ -296,6 +324,9 @@ function checkMessages({ messages, ...request }: Wire, issued: readonly Message[
       ids.add(id);
     }
     open = calls.map(({ id }) => id);
+    const done = blocks.map(({ tool_use_id }) => tool_use_id);
+    const own = blocks.filter(({ type }) => type === "server_tool_use").map(({ id }) => id);
+    serverCalls = [...serverCalls, ...own].filter((id) => !done.includes(id));
     checkThinking(blocks, issued);
     checkSummaries(request, blocks);
   }
@@ -367,8 +398,11 @@ function checkThinking(blocks: readonly Block[], issued: readonly Message[]): vo
   const given = (source ? [source] : issued).flatMap(({ content }) =>
     sendable(content).filter(isThought),
   );
+  // Where a server tool's call was left out, a thought before it came last, and couldn't stay.
+  const others = source?.content.filter(({ type }) => type !== "server_tool_use") ?? [];
+  const left = sendable(others).filter(isThought);
   const same = source
-    ? isDeepStrictEqual(thoughts, given)
+    ? isDeepStrictEqual(thoughts, given) || isDeepStrictEqual(thoughts, left)
     : issued.length === 0 ||
       thoughts.every((thought) => given.some((known) => isDeepStrictEqual(known, thought)));
   rule(same, "thinking or redacted_thinking blocks cannot be modified");
