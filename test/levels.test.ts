@@ -92,7 +92,7 @@ test("asks the same twice, and tells of each what it leaves, costs and does", as
   const [byHand = "", byRunner = "", byAgentSdk = ""] = rows;
   expect(byHand).toMatch(/ run {5}2 calls, 24 tokens in, 6 out, \$0\.0001, .+\n.+answered after 2/);
   expect(byRunner).toMatch(/, [\d,]+ fewer\n[\s\S]+ 2 calls, 24 tokens in,.+\n.+answered after 2/);
-  expect(byAgentSdk).toMatch(/ run {5}not recorded\n {2}status {2}not recorded: .+live levels/);
+  expect(byAgentSdk).toMatch(/ run {5}not recorded\n {2}status {2}not recorded: .+ live only/);
   expect(stdout).toMatch(/\n4 calls, 48 tokens in, 12 out, /);
 });
 
