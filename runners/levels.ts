@@ -57,7 +57,7 @@ export const job = defineJob({
 
 async function outcomeOf(level: Level, question: string, context: JobContext): Promise<Outcome> {
   if (level.isApart && context.mode !== "live") {
-    return { status: "not recorded: it's a process of its own; npm run live levels asks it" };
+    return { status: "not recorded: it's a process of its own, and is asked live only" };
   }
   const trace = collectTrace();
   const ask = () => level.ask(question, context);

@@ -9,14 +9,11 @@ import { APIConnectionError, InternalServerError } from "@anthropic-ai/sdk";
 import type { Message, MessageCreateParams } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { chain } from "../patterns/chain.ts";
 import type { Price, Prices } from "../patterns/cost.ts";
 import type { MessagesClient } from "../patterns/door/send.ts";
 import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
 import { type Budget, type BudgetOptions, createBudget } from "../patterns/layers/budget.ts";
 import { createLlm, type Layer, type LlmOptions } from "../patterns/llm-call.ts";
-import { openRecording, recordedClient } from "../patterns/recording.ts";
-import { section } from "../patterns/section.ts";
 import { annotate } from "../patterns/step.ts";
 import {
   type Answer,
@@ -31,7 +28,6 @@ import {
   reply,
   startServer,
 } from "./shared/server.ts";
-import { tapeFile } from "./shared/tape.ts";
 
 /** An output token costs a dollar and the input nothing, so that all sums are exact. */
 const OUTPUT_ONLY: Price = { input: 0, output: 1_000_000, source: "test" };
@@ -473,28 +469,6 @@ test("keeps a cancelled call's reservation as unsettled", async () => {
   });
 });
 
-test("a call that a sibling's HTTP error cancels may be billed, whatever that one was", async () => {
-  const { server, budget, llmCall } = await openServer({ usd: 25 }, [hold, fails(400)]);
-  const error = await rejection(
-    section("Hi", {
-      llm: llmCall,
-      sections: {
-        slow: (text, { llm }) => llm(text),
-        bad: async (text, { llm }) => {
-          await server.received(1);
-          return llm(text);
-        },
-      },
-    }),
-  );
-  expect(error).toMatchObject({ status: 400 });
-  expect(amounts(budget)).toEqual({
-    spent: NONE,
-    reserved: NONE,
-    unsettled: { usd: 10, calls: 1 },
-  });
-});
-
 test.for([
   ["is lost", lose, undefined, APIConnectionError],
   ["is lost in the middle of the body", partly("One two", lose), undefined, APIConnectionError],
@@ -689,20 +663,6 @@ test.for([
   expect(amounts(budget)).toEqual({ spent: NONE, reserved: NONE, unsettled: NONE });
 });
 
-test("spends on a recorded run what it costs, and nothing on its replay", async () => {
-  const file = await tapeFile();
-  const server = await startServer(reply("Yes", usage(4)));
-  for (const mode of ["record", "replay"] as const) {
-    await using recording = await openRecording(file, { mode });
-    const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
-    const budget = createBudget({ usd: 20, prices: PRICES });
-    const llm = createLlm({ client, model: "m", max_tokens: 10, layers: [budget.layer] });
-    expect(await llm.llmCall("Hi")).toBe("Yes");
-    expect(budget.spent()).toEqual(mode === "record" ? { usd: 4, calls: 1 } : NONE);
-    expect(budget.unsettled()).toEqual(NONE);
-  }
-});
-
 test("prices each continuation of a paused turn", async () => {
   const { server, budget, llmCall } = await openServer({ usd: 30 }, [
     reply("One ", { ...usage(3), stop_reason: "pause_turn" }),
@@ -739,28 +699,6 @@ test("is shared by several doors", async () => {
   for (const refused of [ask(1), second.llmCall("Hi", { max_tokens: 1 })]) {
     expect(await rejection(refused)).toBeInstanceOf(BudgetError);
   }
-});
-
-test("is shared by nested patterns, which return what they have when it ends", async () => {
-  const { server, budget, llmCall } = await openServer({ calls: 3 }, [reply("Yes", usage(2))]);
-  const result = await section("diff", {
-    llm: llmCall,
-    sections: {
-      short: (text, { llm }) => llm(`Review: ${text}`),
-      long: (text, { llm, signal }) =>
-        chain(text, {
-          llm,
-          signal,
-          steps: ["a", "b", "c"].map((name) => ({ name, run: (text, { llm }) => llm(text) })),
-        }),
-    },
-  });
-  expect(server.requests).toHaveLength(3);
-  expect(budget.spent()).toEqual({ usd: 6, calls: 3 });
-  expect(result.outputs).toMatchObject({
-    short: "Yes",
-    long: { status: "budget", step: "c", outputs: { a: "Yes", b: "Yes" } },
-  });
 });
 
 test("holds both budgets of a stack, the process's and the request's", async () => {

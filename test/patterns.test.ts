@@ -115,6 +115,8 @@ test.for(files)("$name says of everything that it exports what it is", ({ source
 
 test.for(files)("$name begins with a comment that says what it is", ({ source }) => {
   expect(source).toMatch(/^\/\*\*\n \* \S/);
+  // Without one, the file would begin with what is said of its first export.
+  expect(source.slice(source.indexOf("*/"))).not.toMatch(/^\*\/\nexport/);
 });
 
 const AGENTS = ["agent.ts", "approve.ts", "citations.ts", "subagent.ts"];

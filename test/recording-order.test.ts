@@ -13,7 +13,7 @@ import { createLlm, type Llm } from "../patterns/llm-call.ts";
 import { FIRST_TOKEN_MS, OUTPUT_TOKENS_PER_SECOND } from "../patterns/recording/clock.ts";
 import type { TapeLine } from "../patterns/recording/tape.ts";
 import { openRecording, type RecordingOptions, recordedClient } from "../patterns/recording.ts";
-import { observe, step } from "../patterns/step.ts";
+import { observe, type RunEvent, step } from "../patterns/step.ts";
 import {
   type Answer,
   eventsOf,
@@ -73,6 +73,11 @@ async function eventsIn(fn: () => Promise<unknown>): Promise<string[]> {
     if (e.type === "end") events.push(`${e.path}: ${e.kind} ${e.outcome}`);
   }, fn);
   return events;
+}
+
+/** What a call's end says of it under that name. */
+function noteOf({ notes = {} }: Pick<RunEvent & { type: "end" }, "notes">, name: string): unknown {
+  return notes[name];
 }
 
 /** Nine voters; when the fifth reply is there, the rest is cancelled. */
@@ -317,7 +322,7 @@ test("a replayed call says that it was sent only where it was cancelled when it 
   const { llm } = await open(file, { mode: "replay" });
   const sent = new Map<string, unknown>();
   await observe(
-    (e) => e.type === "end" && e.kind === "call" && sent.set(e.path, e.notes?.sent),
+    (e) => e.type === "end" && e.kind === "call" && sent.set(e.path, noteOf(e, "sent")),
     () => vote(llm),
   );
   const told = [...sent].map(([path, said]) => [Number(/\d+/.exec(path)?.[0]), said]);
@@ -585,7 +590,7 @@ test("in resume, a call cancelled while it waits for the tape's replies is never
   const controller = new AbortController();
   const sent: unknown[] = [];
   const b = observe(
-    (e) => e.type === "end" && e.kind === "call" && sent.push(e.notes?.sent),
+    (e) => e.type === "end" && e.kind === "call" && sent.push(noteOf(e, "sent")),
     () => llm.llmCall("Hi", { name: "b", signal: controller.signal }),
   );
   for (let i = 0; i < 50; i++) await turn();
@@ -626,7 +631,7 @@ test("where the replies weren't recorded from the API, times are estimated and m
   const call = async (name: string) => void ended.push(await llm.llmCall("Hi", { name }));
   const notes: unknown[] = [];
   await observe(
-    (e) => e.type === "end" && e.kind === "call" && notes.push(e.notes?.recorded),
+    (e) => e.type === "end" && e.kind === "call" && notes.push(noteOf(e, "recorded")),
     () => Promise.all([call("a").then(() => call("c")), call("b")]),
   );
   // b's answer is short, so it comes first.

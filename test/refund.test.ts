@@ -238,6 +238,7 @@ async function runJob(
     json: false,
     pace: 0,
     origin: "transcribed",
+    replayCommand: "npm start",
     ...{ input: undefined, budget: undefined, model: undefined, recording: undefined },
     ...settings,
   };

@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { type Item, makeRegistry, withOrigin } from "./shared/registry.ts";
+import { type Item, importsOf, makeRegistry, withOrigin } from "./shared/registry.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFile(join(ROOT, path), "utf8");
@@ -47,6 +47,16 @@ test.for(patterns)("$name brings a test that needs nothing of the runners", (ite
   expect(paths).toContainEqual(expect.stringMatching(/^test\/[\w-]+\.test\.ts$/));
   expect(paths.filter((path) => path.startsWith("runners/"))).toEqual([]);
 });
+
+test.for(["chain", "route", "section", "vote", "orchestrate", "refine", "budget"])(
+  "%s brings no pattern that only its test uses",
+  async (name) => {
+    const item = items.find((one) => one.name === name);
+    const modules = item ? filesOf(item).filter((path) => path.startsWith("patterns/")) : [];
+    const own = modules.find((path) => path.endsWith(`/${name}.ts`)) ?? "";
+    expect(modules).toEqual([own, ...(await importsOf(own))].sort());
+  },
+);
 
 test("a workflow needs two packages beside the SDK at the most", () => {
   const workflows = ["chain", "route", "section", "vote", "orchestrate", "refine"];

@@ -97,7 +97,8 @@ test.skipIf(!hasGit)("leaves out exactly what git ignores", LONG, async () => {
     await mkdir(join(root, dirname(path)), { recursive: true });
     await writeFile(join(root, path), "");
   }
-  const env = { PATH: process.env.PATH, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" };
+  const { PATH } = process.env;
+  const env = { PATH, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" };
   const git = (...args: string[]) =>
     execFileSync("git", args, { cwd: root, env, encoding: "utf8" });
   git("init", "--quiet");

@@ -288,7 +288,7 @@ test("levels: two of them answer the same question, and the third says how to be
     expect(level?.answer).toMatch(/\bpatterns\/[\w-]+\.ts:\d+/);
     expect(level?.status).toMatch(/^answered after \d turns$/);
   }
-  expect(apart).toMatchObject({ status: expect.stringContaining("npm run live levels") });
+  expect(apart).toMatchObject({ status: expect.stringContaining("live only") });
   expect(calls).toHaveLength((byHand?.totals?.answered ?? 0) + (byRunner?.totals?.answered ?? 0));
 });
 
@@ -425,7 +425,8 @@ test.for([
 });
 
 test("npm itself keeps a flag that stands before --", CHILD, async () => {
-  const options = { cwd: ROOT, env: { PATH: process.env.PATH, HOME: await folder() } };
+  const { PATH } = process.env;
+  const options = { cwd: ROOT, env: { PATH, HOME: await folder() } };
   const { code, stderr } = await new Promise<{ code: unknown; stderr: string }>((resolve) => {
     execFile("npm", ["-s", "start", "route", "--json"], options, (error, _, stderr) =>
       resolve({ code: error?.code ?? 0, stderr }),
@@ -486,6 +487,18 @@ test("live without a key says in one line what to do", async () => {
   const { code, stdout, stderr } = await run(["live", "vote"]);
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(/^No API key: set ANTHROPIC_API_KEY .*, or .*: npm start vote\n$/);
+});
+
+test("a runner that was copied alone names its own command", CHILD, async () => {
+  const { PATH } = process.env;
+  const options = { cwd: join(ROOT, "runners"), env: { PATH, HOME: await folder() } };
+  const tsx = ["--import", "tsx", "shared/one.ts"];
+  const runOne = (...argv: readonly string[]) =>
+    new Promise<string>((resolve) => {
+      execFile(process.execPath, [...tsx, ...argv], options, (_, __, stderr) => resolve(stderr));
+    });
+  expect(await runOne()).toBe('Which runner? npx tsx shared/one.ts <name> ["your input"]\n');
+  expect(await runOne("vote", "a < b")).toMatch(/^No API key: .*: npx tsx shared\/one.ts vote\n$/);
 });
 
 test("record without a key leaves no file", async () => {

@@ -16,14 +16,14 @@ import { openSource } from "../shared/source.ts";
 import { createTicketServer } from "./server.ts";
 import { startTelemetry } from "./telemetry.ts";
 
-const { env } = process;
-const isLive = Boolean(env.ANTHROPIC_API_KEY || env.ANTHROPIC_AUTH_TOKEN);
-const stopTelemetry = startTelemetry(env);
+const { ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, ANTHROPIC_MODEL, PACE, PORT } = process.env;
+const isLive = Boolean(ANTHROPIC_API_KEY || ANTHROPIC_AUTH_TOKEN);
+const stopTelemetry = startTelemetry(process.env);
 
 // A budget reserves what a call may cost at most, and no answer to a ticket is long.
-const llm = createLlm({ model: env.ANTHROPIC_MODEL || undefined, max_tokens: 4_000 });
+const llm = createLlm({ model: ANTHROPIC_MODEL || undefined, max_tokens: 4_000 });
 const file = fileURLToPath(new URL("../recordings/route.jsonl", import.meta.url));
-const pace = Number(env.PACE ?? 1);
+const pace = Number(PACE ?? 1);
 // A recording is played once, so each request opens it anew.
 const replay = async () => (await openSource({ mode: "replay", file, pace })).door;
 
@@ -32,7 +32,7 @@ const ticket = job.input.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 const server = createTicketServer(page.replace("{{ticket}}", ticket), isLive ? () => llm : replay);
 
 // For this machine alone: whoever reaches it spends your money.
-server.listen(Number(env.PORT ?? 3000), "127.0.0.1");
+server.listen(Number(PORT ?? 3000), "127.0.0.1");
 await once(server, "listening");
 const address = server.address();
 const port = typeof address === "object" ? address?.port : undefined;

@@ -8,8 +8,8 @@ import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace
 
 /** Starts it, and gives what sends the last spans at the end. Without a collector there's nothing to do. */
 export function startTelemetry(env: NodeJS.ProcessEnv): () => Promise<void> {
-  const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (!endpoint) return async () => {};
+  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own, OTEL_EXPORTER_OTLP_ENDPOINT: common } = env;
+  if (!(own ?? common)) return async () => {};
   const provider = new NodeTracerProvider({
     resource: defaultResource().merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],

@@ -25,15 +25,16 @@ export function spansIn(value: unknown): Span[] {
       ...partsOf(resource, "scopeSpans"),
       ...partsOf(resource, "instrumentationLibrarySpans"),
     ].flatMap((group) => {
-      const { name } = isRecord(group.scope) ? group.scope : {};
+      const { scope } = group;
+      const { name } = isRecord(scope) ? scope : {};
       return partsOf(group, "spans").map((span) => spanOf(span, name === "effective-agents"));
     }),
   );
 }
 
 function spanOf(span: Readonly<Record<string, unknown>>, isOurs: boolean): Span {
-  const { name, traceId = "", spanId, parentSpanId } = span;
-  const start = nanosIn(span.startTimeUnixNano);
+  const { name, traceId = "", spanId, parentSpanId, startTimeUnixNano, endTimeUnixNano } = span;
+  const start = nanosIn(startTimeUnixNano);
   if (typeof name !== "string" || typeof spanId !== "string" || start === undefined) {
     const which = typeof name === "string" ? `"${name}"` : "without a name";
     throw new FormatError(`The export's span ${which} has no name, spanId or startTimeUnixNano`);
@@ -44,7 +45,7 @@ function spanOf(span: Readonly<Record<string, unknown>>, isOurs: boolean): Span 
     name,
     isOurs: isOurs && name !== "",
     start,
-    end: nanosIn(span.endTimeUnixNano),
+    end: nanosIn(endTimeUnixNano),
     attributes: attributesIn(span),
     error: errorIn(span),
   };
@@ -59,7 +60,8 @@ function nanosIn(value: unknown): bigint | undefined {
 }
 
 function errorIn(span: Readonly<Record<string, unknown>>): TraceStep["error"] | undefined {
-  const { code, message } = isRecord(span.status) ? span.status : {};
+  const { status } = span;
+  const { code, message } = isRecord(status) ? status : {};
   if (code !== 2 && code !== "STATUS_CODE_ERROR") return undefined;
   const exception = partsOf(span, "events").find(({ name }) => name === "exception");
   const said = exception ? attributesIn(exception) : new Map();
@@ -78,9 +80,10 @@ function attributesIn(part: Readonly<Record<string, unknown>>): ReadonlyMap<stri
 /** `{"stringValue": "x"}`, and so on: a 64-bit integer comes as a text. */
 function held(value: unknown): unknown {
   if (!isRecord(value)) return undefined;
-  if (value.intValue !== undefined) return Number(value.intValue);
-  if (isRecord(value.arrayValue)) return partsOf(value.arrayValue, "values").map(held);
-  return value.stringValue ?? value.doubleValue ?? value.boolValue;
+  const { intValue, arrayValue, stringValue, doubleValue, boolValue } = value;
+  if (intValue !== undefined) return Number(intValue);
+  if (isRecord(arrayValue)) return partsOf(arrayValue, "values").map(held);
+  return stringValue ?? doubleValue ?? boolValue;
 }
 
 /** The objects in a list of that name, if there is one. */

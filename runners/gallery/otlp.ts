@@ -15,7 +15,8 @@ import { FormatError, isRecord } from "./trace-shape.ts";
 
 /** Whether a value is an export. */
 export function isExport(value: unknown): boolean {
-  return isRecord(value) && Array.isArray(value.resourceSpans);
+  const { resourceSpans } = isRecord(value) ? value : {};
+  return Array.isArray(resourceSpans);
 }
 
 /**

@@ -23,9 +23,11 @@ export function readTrace(text: string): TraceFile {
   if (content === "") throw new FormatError(`The file is empty. ${MAKE_ONE}`);
   const values = parseAll(content);
   const [first] = values;
-  if (isRecord(first) && first.format === "effective-agents/trace") return ours(first);
+  const fields = isRecord(first) ? first : {};
+  const { format } = fields;
+  if (format === "effective-agents/trace") return ours(fields);
   if (values.every(isExport)) return readExports(values);
-  throw new FormatError(whatElse(first));
+  throw new FormatError(whatElse(fields));
 }
 
 /** The file as one JSON text, or else as one a line. */
@@ -66,8 +68,7 @@ function ours(value: Readonly<Record<string, unknown>>): TraceFile {
 }
 
 /** What a file is that is neither, as far as it's one of ours. */
-function whatElse(first: unknown): string {
-  const fields = isRecord(first) ? first : {};
+function whatElse(fields: Readonly<Record<string, unknown>>): string {
   if ("origin" in fields && "concurrency" in fields) {
     return "This is a recording: npm start route -- --recording <file> --trace run.json makes a trace of it";
   }

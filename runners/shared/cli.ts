@@ -97,7 +97,8 @@ export async function main(
     const given = readSettings(mode, jobs.length, flags, env);
     const suspension = await readSuspension(command, env);
     const writeTrace = await readTraceOutput(command, env);
-    const settings = { mode, input, ...given, suspension, writeTrace };
+    const replayCommand = `npm ${commandOf("replay")}`;
+    const settings = { mode, input, ...given, replayCommand, suspension, writeTrace };
     return await perform(jobs, settings, { env, output, input: stdin });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

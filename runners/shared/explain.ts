@@ -9,11 +9,11 @@ import { PRICES } from "../../patterns/cost.ts";
 /** A command that can't be carried out; the message says in one line what to do instead. */
 export class UsageError extends Error {}
 
-/** Says what went wrong and, where we know it, what to do; `recorded` is what can be watched instead. */
-export function explain(error: unknown, recorded?: string): string {
+/** Says what went wrong and, where we know it, what to do; `replay` is the command that needs no API. */
+export function explain(error: unknown, replay?: string): string {
   if (!(error instanceof Error)) return `Failed: ${String(error)}`;
   if (error instanceof UsageError) return error.message;
-  const watch = recorded ? `, or watch the recording: npm start ${recorded}` : "";
+  const watch = replay ? `, or watch the recording: ${replay}` : "";
   if (/authentication method/i.test(error.message)) {
     return `No API key: set ANTHROPIC_API_KEY (any value will do for a server of your own at ANTHROPIC_BASE_URL)${watch}`;
   }

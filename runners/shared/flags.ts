@@ -75,10 +75,12 @@ export function readBudget(text: string | undefined): Budget | undefined {
 
 /** The model that is asked for by `--model`, else by the environment. */
 export function readModel(flag: string | undefined, env: NodeJS.ProcessEnv): string | undefined {
-  return flag ?? (env.ANTHROPIC_MODEL || undefined);
+  const { ANTHROPIC_MODEL } = env;
+  return flag ?? (ANTHROPIC_MODEL || undefined);
 }
 
 /** A path on the command line, from where the command was given: npm itself goes to the project's folder. */
 export function readPath(path: string, env: NodeJS.ProcessEnv): string {
-  return resolve(env.INIT_CWD ?? ".", path);
+  const { INIT_CWD = "." } = env;
+  return resolve(INIT_CWD, path);
 }

@@ -16,7 +16,8 @@ export type Paint = (style: Style, text: string) => string;
 
 /** Colours where `stream` shows them: not when piped, nor with NO_COLOR, nor on a dumb terminal. */
 export function paintFor(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): Paint {
-  const colours = stream.isTTY && !env.NO_COLOR && env.TERM !== "dumb";
+  const { NO_COLOR, TERM } = env;
+  const colours = stream.isTTY && !NO_COLOR && TERM !== "dumb";
   return colours
     ? (style, text) => styleText(style, text, { validateStream: false })
     : (_, text) => text;

@@ -6,11 +6,17 @@
  *
  * From effective-agents 0.1.0: runners/shared/one.ts
  */
+import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { perform } from "./perform.ts";
 
+/** From wherever it was given: an app may have it in `src`. */
+const COMMAND = `npx tsx ${relative("", fileURLToPath(import.meta.url))}`;
+
 const [, , name, input] = process.argv;
+const { ANTHROPIC_MODEL } = process.env;
 if (name === undefined) {
-  console.error('Which runner? npx tsx runners/shared/one.ts <name> ["your input"]');
+  console.error(`Which runner? ${COMMAND} <name> ["your input"]`);
   process.exitCode = 2;
 } else {
   const settings = {
@@ -19,9 +25,10 @@ if (name === undefined) {
     json: false,
     pace: 0,
     budget: undefined,
-    model: process.env.ANTHROPIC_MODEL || undefined,
+    model: ANTHROPIC_MODEL || undefined,
     recording: undefined,
     origin: "api",
+    replayCommand: COMMAND,
   } as const;
   // Which runners there are, only the app knows.
   const load = () => import(`../${name}.ts`);

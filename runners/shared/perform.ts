@@ -28,6 +28,8 @@ export interface Settings {
   /** The recording's file. Default: the pattern's own. */
   readonly recording: string | undefined;
   readonly origin: "api" | "transcribed";
+  /** The command that replays a job, followed by the job's name. */
+  readonly replayCommand: string;
   /** Where a run is kept that waits for an answer. Default: it doesn't wait, but asks. */
   readonly suspension?: Suspension | undefined;
   /** Writes the run's trace, if it's to be kept. */
@@ -86,7 +88,8 @@ async function performOne(
     view.end({ result, words, budget, unused: suspension ? [] : source.unused() });
     await source.keep();
   } catch (error) {
-    view.fail(signal.aborted ? "Stopped" : explain(error, mode === "live" ? name : undefined));
+    const replay = mode === "live" ? `${settings.replayCommand} ${name}` : undefined;
+    view.fail(signal.aborted ? "Stopped" : explain(error, replay));
     code = 1;
   }
   // Of a run that failed too, as far as it came.

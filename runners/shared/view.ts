@@ -62,7 +62,8 @@ export interface Place {
 /** Opens a view on one job's run. */
 export function openView(subject: Subject, place: Place): View {
   if (subject.json) return jsonView(subject, place.output);
-  const isTerminal = place.output.stdout.isTTY && place.env.TERM !== "dumb";
+  const { TERM } = place.env;
+  const isTerminal = place.output.stdout.isTTY && TERM !== "dumb";
   return isTerminal ? liveView(subject, place) : plainView(subject, place.output);
 }
 

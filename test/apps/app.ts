@@ -124,12 +124,15 @@ const FOREIGN =
 /** How npm reaches the registry is the machine's own setting. */
 const KEPT = /^npm_config_(registry|cafile|cache|userconfig|globalconfig|.*proxy)$/;
 
-const OWN = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => KEPT.test(name) || !FOREIGN.test(name)),
-);
-// Else a command that an app lacks is found in this project.
-OWN.PATH = (OWN.PATH ?? "")
-  .split(delimiter)
-  .filter((at) => !at.includes("node_modules"))
-  .join(delimiter);
-OWN.NEXT_TELEMETRY_DISABLED = "1";
+const { PATH = "" } = process.env;
+
+const OWN = {
+  ...Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => KEPT.test(name) || !FOREIGN.test(name)),
+  ),
+  // Else a command that an app lacks is found in this project.
+  PATH: PATH.split(delimiter)
+    .filter((at) => !at.includes("node_modules"))
+    .join(delimiter),
+  NEXT_TELEMETRY_DISABLED: "1",
+};

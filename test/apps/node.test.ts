@@ -1,4 +1,4 @@
-/** Node alone, with tsc writing the JavaScript. */
+/** Node alone, with tsc writing the JavaScript under the strictest settings. */
 import { expect, test } from "vitest";
 import { createApp, startModel } from "./app.ts";
 

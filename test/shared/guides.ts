@@ -51,7 +51,7 @@ const LLMS = (about: string) => `# effective-agents
 
 > ${about}
 
-To put a module into an app with its test and all files that it needs: \`npx shadcn@latest add <owner>/<repo>/<item>\`. To copy by hand, take what its header names after "Copy along". Every pattern is one function, \`pattern(input, options)\`; a result's \`status\` (or \`route\`) narrows the rest. Try one call first, a workflow where that falls short, and an agent only where the path can't be known beforehand.
+To put a module into an app with its test and all files that it needs: \`npx shadcn@latest add <owner>/<repo>/<item> --yes\`, where an item has the name in brackets below. It prints the command that runs the test, which needs no key, and what tsconfig.json may need. To copy by hand, take what its header names after "Copy along". Every pattern is one function, \`pattern(input, options)\`; a result's \`status\` (or \`route\`) narrows the rest. Try one call first, a workflow where that falls short, and an agent only where the path can't be known beforehand.
 
 - [README](README.md): what it all does, with examples that run
-- [AGENTS.md](AGENTS.md): how to work on this repository`;
+- [AGENTS.md](AGENTS.md): how to use a module in an app, from a clone too, and how to work on this repository`;

@@ -5,9 +5,11 @@
  *     npm run registry    writes both; test/registry.test.ts checks that there was nothing to write
  *
  * An item is a pattern with its test, and every file that these import. shadcn lets an item name others
- * that it needs, but only by absolute addresses (`owner/repo/door`): a clone or a fork would fetch those
- * from elsewhere, and `owner/repo/route#v1` would come with the newest door. So an item holds all of its
- * files. What two items share is the same file in the same place, and is skipped the second time.
+ * that it needs in `registryDependencies`, but none of the names fits all the ways to add an item. A plain
+ * `door` is looked for at ui.shadcn.com. `./door.json` is read from the app's own folder, wherever the item
+ * came from. `owner/repo/door` is an address: a clone or a fork would fetch it from elsewhere, and
+ * `owner/repo/route#v1` would come with the newest door. So an item holds all of its files. What two items
+ * share is the same file in the same place, and is skipped the second time.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
@@ -21,8 +23,8 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const PATTERNS: Readonly<Record<string, readonly string[]>> = {
   chain: ["patterns/chain.ts", "test/chain.test.ts"],
   route: ["patterns/route.ts", "test/route.test.ts"],
-  section: ["patterns/section.ts", "test/section-and-vote.test.ts"],
-  vote: ["patterns/vote.ts", "test/section-and-vote.test.ts"],
+  section: ["patterns/section.ts", "test/section.test.ts"],
+  vote: ["patterns/vote.ts", "test/vote.test.ts"],
   orchestrate: ["patterns/orchestrate.ts", "test/orchestrate.test.ts"],
   refine: ["patterns/refine.ts", "test/refine.test.ts"],
   agent: ["patterns/agent.ts", "test/agent.test.ts", "test/tool-calls.test.ts"],
@@ -156,6 +158,7 @@ async function makeItem(name: string, own: readonly string[], about: Package): P
 async function packagesOf(files: readonly string[], { dependencies, devDependencies }: Package) {
   const run = new Set<string>();
   const develop = new Set<string>();
+  const { tsx } = devDependencies;
   for (const path of files) {
     for (const specifier of specifiersIn(await read(path))) {
       const [name = ""] = /^(@[^/]+\/)?[^/]+/.exec(specifier) ?? [];
@@ -165,7 +168,7 @@ async function packagesOf(files: readonly string[], { dependencies, devDependenc
       else if (range) (path.startsWith("patterns/") ? run : develop).add(`${name}@${caret(range)}`);
     }
     // Nothing imports what runs it.
-    if (path === ONE) develop.add(`tsx@${devDependencies.tsx}`);
+    if (path === ONE) develop.add(`tsx@${tsx}`);
   }
   return {
     dependencies: [...run].sort(),

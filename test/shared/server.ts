@@ -198,12 +198,12 @@ export const lose: Answer = ({ response }) => {
 
 /** The events of a streamed message as they go over the wire, with a text's words one by one. */
 export function eventsOf(reply: Wire): string[] {
-  const content = reply.content as readonly Block[]; // the wire's JSON has no types
   const { stop_reason, stop_sequence, stop_details, usage } = reply;
+  const { content } = reply as { readonly content?: readonly Block[] }; // the wire's JSON has no types
   const open = { ...reply, content: [], stop_reason: null, stop_details: null };
   return [
     event("message_start", { message: open }),
-    ...content.flatMap((block, index) => [
+    ...(content ?? []).flatMap((block, index) => [
       event("content_block_start", { index, content_block: { ...block, ...emptied(block) } }),
       ...deltasOf(block).map((delta) => event("content_block_delta", { index, delta })),
       event("content_block_stop", { index }),
@@ -253,17 +253,17 @@ function emptied({ type }: Block): Wire {
   return type === "thinking" ? { thinking: "", signature: "" } : {};
 }
 
-function deltasOf(block: Block): Wire[] {
-  if (block.type === "text") {
-    const words = String(block.text).match(/\S+\s*|\s+/g) ?? [];
+function deltasOf({ type, text, thinking, signature, input }: Block): Wire[] {
+  if (type === "text") {
+    const words = String(text).match(/\S+\s*|\s+/g) ?? [];
     return words.map((text) => ({ type: "text_delta", text }));
   }
-  if (block.type === "thinking") {
+  if (type === "thinking") {
     return [
-      { type: "thinking_delta", thinking: block.thinking },
-      { type: "signature_delta", signature: block.signature },
+      { type: "thinking_delta", thinking },
+      { type: "signature_delta", signature },
     ];
   }
-  if (!("input" in block)) return [];
-  return [{ type: "input_json_delta", partial_json: JSON.stringify(block.input) }];
+  if (input === undefined) return [];
+  return [{ type: "input_json_delta", partial_json: JSON.stringify(input) }];
 }

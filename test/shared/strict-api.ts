@@ -231,9 +231,10 @@ function check(body: string, issued: readonly Message[], betas: readonly string[
   // The API's "Extra inputs are not permitted", for any field that it doesn't know.
   for (const field of Object.keys(request)) rule(FIELDS.has(field), `${field}: Extra inputs`);
   // The SDK's types: these three are required. max_tokens 0 fills the cache.
-  rule(isText(request.model), "model: Field required");
-  rule(Number.isSafeInteger(request.max_tokens), "max_tokens: Field required");
-  rule(Number(request.max_tokens) >= 0, "max_tokens: must not be negative");
+  const { model, max_tokens } = request;
+  rule(isText(model), "model: Field required");
+  rule(Number.isSafeInteger(max_tokens), "max_tokens: Field required");
+  rule(Number(max_tokens) >= 0, "max_tokens: must not be negative");
   checkTools(request);
   checkEdits(request, betas);
   checkMessages(request, issued);
@@ -243,30 +244,36 @@ function checkTools({ model, tools = [], tool_choice, thinking }: Wire): void {
   rule(Array.isArray(tools), "tools: Input should be a list");
   const names = new Set<unknown>();
   for (const tool of tools as readonly Wire[]) {
+    const { name, type, description, input_schema } = tool;
     for (const field of Object.keys(tool)) rule(TOOL_FIELDS.has(field), `tools: Extra ${field}`);
     // The documentation of tool definitions: the pattern, and a JSON Schema of an object.
-    rule(/^[a-zA-Z0-9_-]{1,64}$/.test(String(tool.name)), "tools: name must match the pattern");
-    rule(!names.has(tool.name), "tools: Tool names must be unique");
-    names.add(tool.name);
-    if (tool.type === "memory_20250818") {
+    rule(/^[a-zA-Z0-9_-]{1,64}$/.test(String(name)), "tools: name must match the pattern");
+    rule(!names.has(name), "tools: Tool names must be unique");
+    names.add(name);
+    if (type === "memory_20250818") {
       // The SDK's types: the API has all the rest of it, and takes this one name.
       const fields = Object.keys(tool).sort().join();
-      rule(fields === "name,type" && tool.name === "memory", "tools: memory takes no other field");
+      rule(fields === "name,type" && name === "memory", "tools: memory takes no other field");
       continue;
     }
-    rule(isText(tool.description), "tools: description must be a text");
-    rule(isRecord(tool.input_schema), "tools: input_schema: Field required");
-    rule(tool.input_schema.type === "object", "tools: input_schema.type must be 'object'");
-    rule(ajv.validateSchema(tool.input_schema) === true, "tools: JSON schema is invalid");
+    rule(isText(description), "tools: description must be a text");
+    rule(isRecord(input_schema), "tools: input_schema: Field required");
+    const { type: shape } = input_schema;
+    rule(shape === "object", "tools: input_schema.type must be 'object'");
+    rule(ajv.validateSchema(input_schema) === true, "tools: JSON schema is invalid");
   }
   if (!isRecord(tool_choice)) return;
   // The API: tool_choice may only be specified while providing tools; and a named one must be there.
   rule(names.size > 0, "tool_choice may only be specified while providing tools");
-  rule(tool_choice.type !== "tool" || names.has(tool_choice.name), "tool_choice: Tool not found");
+  const { type, name } = tool_choice;
+  rule(type !== "tool" || names.has(name), "tool_choice: Tool not found");
   // Thinking and a forced tool exclude each other.
-  const isForced = tool_choice.type === "any" || tool_choice.type === "tool";
-  const thinks = isRecord(thinking) && thinking.type !== "disabled";
-  rule(!isForced || !thinks, "Thinking may not be enabled when tool_choice forces tool use");
+  const isForced = type === "any" || type === "tool";
+  const { type: thought = "disabled" } = isRecord(thinking) ? thinking : {};
+  rule(
+    !isForced || thought === "disabled",
+    "Thinking may not be enabled when tool_choice forces tool use",
+  );
   // The models' own pages: these two take no forced tool.
   const takesNone = /^claude-(opus|sonnet)-5-5\b/.test(String(model));
   rule(!isForced || !takesNone, "tool_choice: this model doesn't support forced tool use");
@@ -280,7 +287,8 @@ function checkEdits({ context_management }: Wire, betas: readonly string[]): voi
     const beta = isCompaction ? "compact-2026-01-12" : "context-management-2025-06-27";
     rule(betas.includes(beta), "context_management: Extra inputs are not permitted");
     if (!isCompaction || !isRecord(trigger)) continue;
-    rule(Number(trigger.value) >= 50_000, "compact_20260112.trigger: must be at least 50000");
+    const { value } = trigger;
+    rule(Number(value) >= 50_000, "compact_20260112.trigger: must be at least 50000");
   }
 }
 
@@ -351,18 +359,18 @@ function blocksOf(role: string, content: unknown): readonly Block[] {
   // A turn with content [] must not be sent back.
   rule(Array.isArray(content) && content.length > 0, "all messages must have non-empty content");
   const blocks = content as readonly Block[];
-  for (const block of blocks) {
-    rule(BLOCKS[role]?.has(block.type) === true, `${role} messages take no ${block.type}`);
+  for (const { type, id, text, input, content } of blocks) {
+    rule(BLOCKS[role]?.has(type) === true, `${role} messages take no ${type}`);
     // the API's message for spaces: "must contain non-whitespace text".
-    rule(block.type !== "text" || isText(block.text), "text content blocks must be non-empty");
-    if (block.type === "tool_use") {
+    rule(type !== "text" || isText(text), "text content blocks must be non-empty");
+    if (type === "tool_use") {
       // Reports (nanobot#4356): ids have a pattern. The SDK's types: the input is an object.
-      rule(/^[a-zA-Z0-9_-]+$/.test(String(block.id)), "tool_use.id must match the pattern");
-      rule(isRecord(block.input), "tool_use.input: Input should be a valid dictionary");
+      rule(/^[a-zA-Z0-9_-]+$/.test(String(id)), "tool_use.id must match the pattern");
+      rule(isRecord(input), "tool_use.input: Input should be a valid dictionary");
     }
-    if (block.type === "tool_result") {
+    if (type === "tool_result") {
       // The API refuses an empty one beside is_error; none at all is best.
-      const full = isText(block.content) || (Array.isArray(block.content) && block.content[0]);
+      const full = isText(content) || (Array.isArray(content) && content[0]);
       rule(Boolean(full), "tool_result: content cannot be empty");
     }
   }
@@ -390,9 +398,9 @@ function checkResults(blocks: readonly Block[], open: readonly unknown[]): void 
  */
 function checkThinking(blocks: readonly Block[], issued: readonly Message[]): void {
   rule(!isThought(blocks.at(-1)), "The final block in an assistant message cannot be `thinking`");
-  const call = blocks.find(({ type }) => type === "tool_use");
+  const [call] = blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id);
   const source = issued.find(({ content }) =>
-    content.some((block) => block.type === "tool_use" && block.id === call?.id),
+    content.some((block) => block.type === "tool_use" && block.id === call),
   );
   const thoughts = blocks.filter(isThought);
   const given = (source ? [source] : issued).flatMap(({ content }) =>
