@@ -40,6 +40,8 @@ export function totalsOf(calls: readonly TraceCall[]): Totals {
   const metered = answered.filter(({ usage }) => usage !== undefined);
   const sum = (of: (call: TraceCall) => number) =>
     ended.reduce((total, call) => total + of(call), 0);
+  const usage = noUsage();
+  for (const call of ended) if (call.usage) addUsage(usage, call.usage);
   const begin = Math.min(...ended.map(({ begin }) => begin));
   const end = Math.max(...ended.map(({ begin, ms }) => begin + ms));
   const ms = ended.length > 0 ? end - begin : 0;
@@ -48,8 +50,8 @@ export function totalsOf(calls: readonly TraceCall[]): Totals {
     metered: metered.length,
     failed: ended.filter(({ outcome }) => outcome === "failed").length,
     cancelled: ended.filter(({ outcome }) => outcome === "cancelled").length,
-    tokensIn: sum(({ usage }) => tokensIn(usage)),
-    tokensOut: sum(({ usage }) => tokensOut(usage)),
+    tokensIn: tokensIn(usage),
+    tokensOut: tokensOut(usage),
     usd: sum(({ usd }) => usd ?? 0),
     unpriced: metered.filter(({ usd }) => usd === undefined).length,
     ms,

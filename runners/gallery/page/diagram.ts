@@ -42,6 +42,7 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
   let shown: readonly Shown[] = [];
   let buttons: ReadonlyMap<string, HTMLElement> = new Map();
   let select: Drawing["select"] = () => {};
+  // There is no room until it's first heard of: to ask for it has the browser lay out the page.
   let [time, room, selected]: [number, number, string | undefined] = [0, 0, undefined];
 
   const draw = () => {
@@ -97,7 +98,6 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
     element,
     show: (next) => {
       run = next;
-      room = element.clientWidth - 2 * PADDING;
       draw();
     },
     update,

@@ -57,6 +57,8 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   let [time, selected, focusable] = [0, -1, 0];
   // As they were when last heard of: to ask for them has the browser lay out the page.
   let [scrolled, height] = [0, 0];
+  /** Where the list stands, as far as it has been told to scroll. */
+  let stands = 0;
 
   /** Makes the rows that are seen, and drops those that aren't. */
   const settle = () => {
@@ -110,11 +112,17 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     const begun = byBegin.findLast(({ begin }) => begin <= time);
     if (begun) reveal(begun.index);
   };
+  /** Last of all changes, since it has the browser lay them out. */
+  const scroll = () => {
+    if (stands === scrolled) return;
+    stands = scrolled;
+    scroller.scrollTop = scrolled;
+  };
   const focusRow = (index: number) => {
     focusable = index;
     reveal(index);
     settle();
-    scroller.scrollTop = scrolled;
+    scroll();
     rows.get(index)?.element.focus({ preventScroll: true });
   };
   const reveal = (index: number) => {
@@ -129,9 +137,9 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   };
 
   const onScroll = () => {
-    const { scrollTop } = scroller;
-    if (scrollTop === scrolled) return;
-    scrolled = scrollTop;
+    stands = scroller.scrollTop;
+    if (stands === scrolled) return;
+    scrolled = stands;
     settle();
   };
   scroller.addEventListener("scroll", onScroll, { passive: true });
@@ -165,7 +173,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       for (const { element } of rows.values()) element.remove();
       rows.clear();
       list.style.height = `${run.steps.length * ROW}px`;
-      ({ scrollTop: scrolled, clientHeight: height } = scroller);
+      scrolled = Math.max(0, Math.min(scrolled, run.steps.length * ROW - height));
       const ticks = run.isInBeats ? [] : axisTicks(run.end);
       const place = (mark: HTMLElement, tick: number) => {
         mark.style.left = `${(100 * tick) / (run?.end ?? 1)}%`;
@@ -183,8 +191,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       time = at;
       if (isFollowing) follow();
       update(at);
-      // Last of all, since it has the browser lay out what has changed.
-      scroller.scrollTop = scrolled;
+      scroll();
     },
     select: (path) => {
       selected = path === undefined ? -1 : (run?.byPath.get(path)?.index ?? -1);
@@ -193,8 +200,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
         reveal(selected);
       }
       settle();
-      mark();
-      scroller.scrollTop = scrolled;
+      scroll();
     },
   };
 }
