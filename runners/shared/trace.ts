@@ -42,8 +42,9 @@ export function totalsOf(calls: readonly TraceCall[]): Totals {
     ended.reduce((total, call) => total + of(call), 0);
   const usage = noUsage();
   for (const call of ended) if (call.usage) addUsage(usage, call.usage);
-  const begin = Math.min(...ended.map(({ begin }) => begin));
-  const end = Math.max(...ended.map(({ begin, ms }) => begin + ms));
+  // Not as arguments of one function: a run may have more calls than that takes.
+  const begin = ended.reduce((first, { begin }) => Math.min(first, begin), Infinity);
+  const end = ended.reduce((last, { begin, ms }) => Math.max(last, begin + ms), 0);
   const ms = ended.length > 0 ? end - begin : 0;
   return {
     answered: answered.length,

@@ -375,6 +375,7 @@ function weightOf({ critical, steps }: Run, item: Item): number {
 function beginOf({ end }: Run, item: Item): number {
   if (item.kind === "start") return 0;
   if (item.kind === "end") return end;
-  if (item.kind === "crowd") return Math.min(...item.steps.map(({ begin }) => begin));
+  if (item.kind === "crowd")
+    return item.steps.reduce((first, { begin }) => Math.min(first, begin), end);
   return item.step.begin;
 }
