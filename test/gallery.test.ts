@@ -63,6 +63,8 @@ test("tells a pattern in its module's own words", () => {
     copyAlong: expect.arrayContaining(["errors.ts", "xml.ts", "door/"]),
   });
   expect(page("agent")).toMatchObject({ kind: "agent", article: "agents" });
+  const [patterns, drawn] = [JOBS.keys(), gallery.index.cards.filter(({ drawing }) => drawing)];
+  expect(drawn.map(({ name }) => name)).toEqual([...patterns]);
   expect(page("refund").copyCommand).toMatch(/\/approval$/);
   expect(
     page("refund")
