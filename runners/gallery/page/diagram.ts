@@ -9,7 +9,7 @@
 import { tokensIn } from "../../shared/trace.ts";
 import { brief, counted, dollars, duration } from "../../shared/words.ts";
 import { createCrowd } from "./crowd.ts";
-import { h, roveFocus, setText, svg } from "./dom.ts";
+import { h, placed, roveFocus, setText, svg } from "./dom.ts";
 import { type Hung, type Layout, layOut, type Placed } from "./layout.ts";
 import { type State, stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
@@ -195,11 +195,9 @@ function node(run: Run, step: Step, place: Placed): [HTMLElement, Shown] {
   if (run.critical.has(step)) element.dataset.critical = "";
   // The step's own calls: what hangs under it has times of its own.
   const span = calls[0] ? { ...step, end: calls.at(-1)?.end ?? step.end } : step;
-  const share = (time: number) => (run.end > 0 ? (100 * time) / run.end : 0);
-  bar.style.left = `${share(span.begin)}%`;
   const paint = (now: State, time: number) => {
     const until = Math.max(span.begin, Math.min(time, span.end));
-    bar.style.width = `${share(until - span.begin)}%`;
+    placed(bar, span.begin, until - span.begin);
     if (element.dataset.state === now) return;
     element.dataset.state = now;
     sign.show(now);

@@ -15,6 +15,8 @@ export interface Transport {
   readonly sums: HTMLElement;
   readonly show: (run: Run) => void;
   readonly update: (run: Run, time: number, isPlaying: boolean) => void;
+  /** Shows the time of a run that goes on. */
+  readonly grow: (now: number) => void;
 }
 
 /** The slider's own unit: it goes from 0 to this. */
@@ -103,6 +105,7 @@ export function createTransport(player: () => Player): Transport {
         .get("cost")
         ?.setAttribute("title", unpriced > 0 ? `${counted(unpriced, "call")} of unknown cost` : "");
     },
+    grow: (now) => setText(clock, `${duration(now)} of ${duration(now)}`),
   };
 }
 

@@ -7,7 +7,7 @@
  */
 
 import { duration } from "../../shared/words.ts";
-import { h } from "./dom.ts";
+import { h, placed, setText } from "./dom.ts";
 import { stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
 import { createSign, type Sign } from "./sign.ts";
@@ -18,6 +18,8 @@ export interface Waterfall {
   readonly show: (run: Run) => void;
   /** Shows the moment, and if asked to, what began last. */
   readonly update: (time: number, isFollowing: boolean) => void;
+  /** Has what is in flight last until `now`. */
+  readonly grow: (now: number) => void;
   readonly select: (path: string | undefined) => void;
 }
 
@@ -30,6 +32,7 @@ interface Row {
   readonly step: Step;
   readonly element: HTMLButtonElement;
   readonly sign: Sign;
+  readonly took: HTMLElement;
   readonly bars: readonly { readonly span: Span; readonly element: HTMLElement }[];
 }
 
@@ -107,6 +110,15 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     veil.style.transform = `translateX(${100 * share}%)`;
     for (const row of rows.values()) paint(row);
   };
+  /** Marks round times up to `end`. */
+  const rule = (end: number) => {
+    const ticks = run?.isInBeats ? [] : axisTicks(end);
+    axis.replaceChildren(
+      ...ticks.map((tick) => placed(h("span", {}, tickWords(tick)), tick)),
+      run?.isInBeats ? h("span", { class: "note" }, "in order; no time was measured") : "",
+    );
+    grid.replaceChildren(...ticks.map((tick) => placed(h("i"), tick)));
+  };
   /** Brings what began last into view. */
   const follow = () => {
     const begun = byBegin.findLast(({ begin }) => begin <= time);
@@ -174,16 +186,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       rows.clear();
       list.style.height = `${run.steps.length * ROW}px`;
       scrolled = Math.max(0, Math.min(scrolled, run.steps.length * ROW - height));
-      const ticks = run.isInBeats ? [] : axisTicks(run.end);
-      const place = (mark: HTMLElement, tick: number) => {
-        mark.style.left = `${(100 * tick) / (run?.end ?? 1)}%`;
-        return mark;
-      };
-      axis.replaceChildren(
-        ...ticks.map((tick) => place(h("span", {}, tickWords(tick)), tick)),
-        run.isInBeats ? h("span", { class: "note" }, "in order; no time was measured") : "",
-      );
-      grid.replaceChildren(...ticks.map((tick) => place(h("i"), tick)));
+      rule(run.end);
       settle();
       update(time);
     },
@@ -192,6 +195,12 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       if (isFollowing) follow();
       update(at);
       scroll();
+    },
+    grow: (now) => {
+      rule(now);
+      for (const { step, element, took } of rows.values()) {
+        if (element.dataset.state === "flight") setText(took, duration(now - step.begin));
+      }
     },
     select: (path) => {
       selected = path === undefined ? -1 : (run?.byPath.get(path)?.index ?? -1);
@@ -206,13 +215,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
 }
 
 function rowOf(run: Run, step: Step): Row {
-  const { isInBeats, isEstimated, end, critical } = run;
+  const { isInBeats, isEstimated, critical } = run;
   const plot = h("span", { class: "plot" });
   const bars: { span: Span; element: HTMLElement }[] = [];
   const add = (kind: string, span: Span) => {
-    const element = h("i", { class: kind });
-    element.style.left = `${(100 * span.begin) / (end || 1)}%`;
-    element.style.width = `${(100 * (span.end - span.begin)) / (end || 1)}%`;
+    const element = placed(h("i", { class: kind }), span.begin, span.end - span.begin);
     if (critical.has(step) && kind !== "extent") element.dataset.critical = "";
     plot.append(element);
     bars.push({ span, element });
@@ -223,7 +230,7 @@ function rowOf(run: Run, step: Step): Row {
     add(step.end > step.begin ? "work" : "tick", step);
   }
   const sign = createSign();
-  const took = isInBeats ? "" : duration(step.end - step.begin, isEstimated);
+  const took = h("span", {}, isInBeats ? "" : duration(step.end - step.begin, isEstimated));
   const { toolCall } = step.trace;
   const label = h("span", { class: "label" }, toolCall ? toolWords(toolCall).name : step.name);
   label.style.paddingInlineStart = `${12 * step.depth}px`;
@@ -241,5 +248,5 @@ function rowOf(run: Run, step: Step): Row {
     h("span", { class: "took" }, sign.element, took),
   );
   element.style.top = `${step.index * ROW}px`;
-  return { step, element, sign, bars };
+  return { step, element, sign, took, bars };
 }
