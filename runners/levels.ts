@@ -2,6 +2,15 @@
  * One question, asked three ways: by the loop, by the SDK's tool runner, and by the Claude Agent SDK.
  * Each takes more off your hands, and leaves less in them.
  *
+ *     question ─┬─► the loop by hand ─► your turns, your tools
+ *               ├─► the tool runner ──► the SDK's turns, your tools
+ *               └─► the Agent SDK ────► its turns, its tools
+ *
+ * Use when you choose how much of an agent to write yourself: by hand, each limit ends in a status that
+ * you can act on; the tool runner ends without a word, and the Agent SDK is a process of 400 MB.
+ *
+ * Costs what three agents cost, one after the other.
+ *
  *   npm start levels                       replays the recording of the first two
  *   npm run live levels "<question>"       asks all three; the third if it's installed
  *

@@ -1,8 +1,9 @@
 /** The agent's command line: an answer, no answer, and a line that says what to do instead. */
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { readTrace } from "../runners/gallery/read-trace.ts";
 import { main } from "../runners/shared/agent-cli.ts";
 import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
@@ -216,6 +217,21 @@ test("takes the folder from where the command was given, not from where npm went
   expect(prompts[1]).toMatchObject([{ content: "app.ts 24 bytes" }]);
 });
 
+// --trace
+
+test.for<[what: string, answers: Answer[], code: number, outcome: string, result: unknown]>([
+  ["is answered", [SEARCH, reply("There.")], 0, "ok", { status: "answered", answer: "There." }],
+  ["fails", [SEARCH, fails(400)], 1, "failed", undefined],
+])("--trace: writes a run that %s for the gallery", async ([, answers, exit, outcome, result]) => {
+  const file = join(root, "run.json");
+  const { code } = await agent(["--root", root, "--trace", file, "Where?"], answers);
+  expect(code).toBe(exit);
+  const trace = readTrace(await readFile(file, "utf8"));
+  expect(trace).toMatchObject({ origin: "live", title: "Where?", ...(result ? { result } : {}) });
+  expect(trace.steps[0]).toMatchObject({ path: "agent", outcome });
+  expect(trace.steps.flatMap(({ calls }) => calls)).toHaveLength(2);
+});
+
 // What it can't do
 
 test.for<[argv: string[], message: string]>([
@@ -223,6 +239,7 @@ test.for<[argv: string[], message: string]>([
   [["--max-turns", "x", "Where?"], '--max-turns must be a number of at least 1, got "x"'],
   [["--max-turns", "1.5", "Where?"], '--max-turns must be a whole number, got "1.5"'],
   [["--budget", "0", "Where?"], '--budget must be a number above 0, got "0"'],
+  [["--trace", "nowhere/run.json", "Where?"], "--trace: there is no folder "],
   [["--root", "no-such-folder", "Where?"], "TypeError: The root must be a folder of files"],
   [[" "], "Ask something"],
   [[], "Ask something"],
@@ -244,7 +261,16 @@ test("says when npm kept a flag for itself", async () => {
 test("prints help", async () => {
   const { code, stdout } = await agent(["--help"]);
   expect(code).toBe(0);
-  for (const flag of ["root", "max-turns", "model", "budget", "check", "json", "selftest"]) {
+  for (const flag of [
+    "root",
+    "max-turns",
+    "model",
+    "budget",
+    "trace",
+    "check",
+    "json",
+    "selftest",
+  ]) {
     expect(stdout).toContain(`--${flag}`);
   }
 });
@@ -255,13 +281,18 @@ test("proves without a key that no tool leaves the folder", async () => {
   expect(stdout).toMatch(/selftest passed\n$/);
 });
 
-test("Ctrl-C cancels the call in flight, with exit code 130", { timeout: 60_000 }, async () => {
+test("Ctrl-C cancels the call in flight and keeps its trace, with exit code 130", {
+  timeout: 60_000,
+}, async () => {
   const { url, requests, received } = await startServer(hold);
   const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "none" };
-  const child = start(["agent", "Where?"], env);
+  const file = join(root, "run.json");
+  const child = start(["agent", "Where?", "--trace", file], env);
   await received(1);
   child.kill("SIGINT");
   await requests[0]?.gone;
   expect(await child.ended).toEqual({ code: 130, signal: null });
   expect(child.stderr()).toBe("Stopped\n");
+  const { steps } = JSON.parse(await readFile(file, "utf8"));
+  expect(steps.at(-1).calls).toMatchObject([{ outcome: "cancelled", sent: true }]);
 });

@@ -31,6 +31,8 @@ function page(name: string) {
   return found;
 }
 
+const FONT = "node_modules/@fontsource/ibm-plex-mono/files/ibm-plex-mono-latin-400-normal.woff2";
+
 /** Runs the command line. */
 async function command(...argv: string[]) {
   const [stdout, stderr] = [new Kept(), new Kept()];
@@ -61,6 +63,8 @@ test("tells a pattern in its module's own words", () => {
     copyAlong: expect.arrayContaining(["errors.ts", "xml.ts", "door/"]),
   });
   expect(page("agent")).toMatchObject({ kind: "agent", article: "agents" });
+  const [patterns, drawn] = [JOBS.keys(), gallery.index.cards.filter(({ drawing }) => drawing)];
+  expect(drawn.map(({ name }) => name)).toEqual([...patterns]);
   expect(page("refund").copyCommand).toMatch(/\/approval$/);
   expect(
     page("refund")
@@ -283,6 +287,8 @@ test("removes nothing that a marker from elsewhere names", async () => {
 
 test.for<[readonly string[], string]>([
   [["nowhere.json"], "nowhere.json can't be read: there is no such file"],
+  [["test"], "test can't be read: it's a folder"],
+  [[FONT], `${FONT}: The file is no text in UTF-8`],
   [["package.json"], "package.json: The file holds JSON, but neither a trace nor an OTLP export. "],
   [
     ["runners/recordings/route.jsonl"],

@@ -173,6 +173,12 @@ test.for<[string, string, RegExp]>([
   ],
   ["a text", "# Notes\n", /^The file isn't JSON: /],
   ["half a trace", JSON.stringify(TRACE).slice(0, 200), /^The file isn't JSON: /],
+  ["a file of bytes", "\u007fELF\0\u0001", /^The file is no text in UTF-8$/],
+  [
+    "lines of which one is torn",
+    `{"resourceSpans":[]}\n{"resou`,
+    /^The file isn't JSON in line 2: Unterminated/,
+  ],
   ["a list", "[1, 2]", /^The file holds JSON, but neither /],
   [
     "a package.json",
@@ -229,10 +235,13 @@ test("reads what OpenTelemetry's exporter writes of a run, prompts and replies t
   expect(steps[0]?.begin).toBe(0);
 });
 
-test("reads several exports, one a line, as the collector's file exporter writes them", () => {
+test.for<[string, (...exports: string[]) => string]>([
+  ["one a line, as the collector's file exporter writes them", (a, b) => `${a}\n${b}\n`],
+  ["in a list", (a, b) => `[${a},\n${b}]`],
+])("reads several exports, %s", ([, join]) => {
   const line = JSON.stringify(JSON.parse(EXPORT));
   const later = line.replaceAll('"traceId":"', '"traceId":"f');
-  const { steps } = readTrace(`${line}\n${later}\n`);
+  const { steps } = readTrace(join(line, later));
   const roots = steps.filter(({ path }) => !path.includes("/")).map(({ path }) => path);
   expect(roots).toEqual(["vote", "vote#2"]);
   expect(steps).toHaveLength(16);
@@ -326,8 +335,11 @@ test("says what is wrong with an export, and hangs on none", () => {
     problemOf(spans({ name: "a", parentSpanId: "s1" }, { name: "b", parentSpanId: "s0" })),
   ).toBe("The export holds no span that is outermost");
   expect(readTrace(spans({ name: "a", parentSpanId: "s0" })).steps).toHaveLength(1);
-  const chain = Array.from({ length: 3_000 }, (_, i) => ({ name: "a", parentSpanId: `s${i - 1}` }));
-  expect(readTrace(spans(...chain)).steps).toHaveLength(3_000);
+  const chain = Array.from({ length: 50_000 }, (_, i) => ({
+    name: "a",
+    parentSpanId: `s${i - 1}`,
+  }));
+  expect(readTrace(spans(...chain)).steps).toHaveLength(50_000);
 });
 
 // Where it runs

@@ -376,6 +376,10 @@ test.for<[argv: string[], says: string]>([
   [["replay", "--transcribed"], "--transcribed goes with record only"],
   [["replay", "--trace", "run.json"], "--trace goes with one pattern: name it"],
   [["replay", "vote", "--trace", "package.json"], "--trace: "],
+  [
+    ["replay", "vote", "--trace", "test"],
+    `--trace: ${join(ROOT, "test")} can't be read: it's a folder`,
+  ],
   [["replay", "vote", "--trace", "nowhere/run.json"], "--trace: there is no folder "],
   [["replay", "--colour"], "Unknown option '--colour'; see npm start -- --help"],
   [["replay", "route", "--suspend", "x.json"], "--suspend goes with refund, the job that asks"],

@@ -14,8 +14,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { priceOf } from "../../patterns/cost.ts";
 import { createBudget } from "../../patterns/layers/budget.ts";
 import { JOBS } from "../shared/cli.ts";
-import { explain, UsageError } from "../shared/explain.ts";
+import { explain, UsageError, whyUnread } from "../shared/explain.ts";
 import { checkKept, readFlags, readModel, readNumber, readPath } from "../shared/flags.ts";
+import { harmlessLine } from "../shared/format.ts";
 import { interruptible } from "../shared/interrupt.ts";
 import { openSource } from "../shared/source.ts";
 import type { Output } from "../shared/view.ts";
@@ -69,7 +70,7 @@ export async function main(
     else await make(values, positionals, env, output);
     return 0;
   } catch (error) {
-    output.stderr.write(`${explain(error)}\n`);
+    output.stderr.write(`${harmlessLine(explain(error))}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
@@ -153,9 +154,7 @@ function ownName(at: number): string {
 
 async function readOwn(file: string, env: NodeJS.ProcessEnv) {
   const text = await readFile(readPath(file, env), "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(
-      `${file} can't be read: ${error.code === "ENOENT" ? "there is no such file" : error.message}`,
-    );
+    throw new UsageError(`${file} can't be read: ${whyUnread(error)}`);
   });
   try {
     return readTrace(text);

@@ -62,7 +62,14 @@ function stepsUnder(children: ReadonlyMap<string, readonly Span[]>, origin: bigi
     used.set(path, count);
     return count === 1 ? path : unused(`${path}#${count}`);
   };
-  const add = (span: Span, around: string, depth: number) => {
+  // Those to come, the next one last: a chain of spans may be deeper than the language's own stack.
+  const open: Place[] = [];
+  const push = (spans: readonly Span[], around: string, depth: number) => {
+    for (const span of spans.toReversed()) open.push({ span, around, depth });
+  };
+  push(children.get("") ?? [], "", 0);
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { span, around, depth } = next;
     const path = unused(around === "" ? outermostName(span) : `${around}/${nameIn(span)}`);
     const inside = children.get(span.id) ?? [];
     // A model call that is in no step is one of its own.
@@ -72,13 +79,18 @@ function stepsUnder(children: ReadonlyMap<string, readonly Span[]>, origin: bigi
     const ending = isCancelled ? { outcome: "cancelled" as const } : endingOf(span);
     steps.push({ path, ...timesOf(span, origin), ...ending, calls });
     // What a client does inside of a call, such as HTTP, isn't told.
-    if (isCall(span)) return;
-    for (const one of inside) {
-      if (!isCall(one)) add(one, depth < MAX_DEPTH ? path : around, depth + 1);
-    }
-  };
-  for (const span of children.get("") ?? []) add(span, "", 0);
+    if (isCall(span)) continue;
+    const others = inside.filter((one) => !isCall(one));
+    push(others, depth < MAX_DEPTH ? path : around, depth + 1);
+  }
   return steps;
+}
+
+/** A span that is to become a step: of which step it's inside, and how deep. */
+interface Place {
+  readonly span: Span;
+  readonly around: string;
+  readonly depth: number;
 }
 
 /** Of ours the whole path, in case the step around it wasn't exported. */

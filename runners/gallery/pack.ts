@@ -35,9 +35,20 @@ export function pack(value: unknown): string {
 export function unpack(text: string): unknown {
   // As pack writes it, and nobody else.
   const [texts, packed] = JSON.parse(text) as [readonly string[], unknown];
-  return walk(packed, (text) =>
-    text.startsWith(MARK) ? (texts[Number(text.slice(MARK.length))] ?? "") : text,
-  );
+  return filled(packed, texts);
+}
+
+/** The same value, in which each text stands again: a copy of all that a page holds would take a while. */
+function filled(value: unknown, texts: readonly string[]): unknown {
+  if (typeof value === "string") {
+    return value.startsWith(MARK) ? (texts[Number(value.slice(MARK.length))] ?? "") : value;
+  }
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) value[index] = filled(item, texts);
+  } else if (typeof value === "object" && value !== null) {
+    for (const [key, field] of Object.entries(value)) Reflect.set(value, key, filled(field, texts));
+  }
+  return value;
 }
 
 /** A copy with each text changed. */

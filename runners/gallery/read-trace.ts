@@ -26,7 +26,8 @@ export function readTrace(text: string): TraceFile {
   const fields = isRecord(first) ? first : {};
   const { format } = fields;
   if (format === "effective-agents/trace") return ours(fields);
-  if (values.every(isExport)) return readExports(values);
+  const exports = values.flat();
+  if (exports.length > 0 && exports.every(isExport)) return readExports(exports);
   throw new FormatError(whatElse(fields));
 }
 
@@ -35,21 +36,24 @@ function parseAll(content: string): readonly unknown[] {
   try {
     return [JSON.parse(content)];
   } catch (whole) {
-    try {
-      return content
-        .split("\n")
-        .filter((line) => line.trim() !== "")
-        .map(parseLine);
-    } catch {
-      // Where it breaks off says more than that its first line is none.
-      const why = whole instanceof Error ? whole.message : String(whole);
-      throw new FormatError(`The file isn't JSON: ${why}`);
+    // In JSON it would be written in another way.
+    if (content.includes("\0")) throw new FormatError("The file is no text in UTF-8");
+    const values: unknown[] = [];
+    for (const [index, line] of content.split("\n").entries()) {
+      try {
+        if (line.trim() !== "") values.push(JSON.parse(line));
+      } catch (error) {
+        // Of a text that begins with no line of JSON, where the whole breaks off says more.
+        const [where, why] = index === 0 ? ["", whole] : [` in line ${index + 1}`, error];
+        throw new FormatError(`The file isn't JSON${where}: ${messageOf(why)}`);
+      }
     }
+    return values;
   }
 }
 
-function parseLine(line: string): unknown {
-  return JSON.parse(line);
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function ours(value: Readonly<Record<string, unknown>>): TraceFile {

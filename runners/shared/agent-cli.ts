@@ -14,6 +14,7 @@ import { type AnswerInput, type AnswerRound, reviseAnswer } from "../../patterns
 import type { LlmCall } from "../../patterns/llm-call.ts";
 import { createRepoTools } from "../../patterns/repo-tools.ts";
 import { observe } from "../../patterns/step.ts";
+import { collectTrace } from "../../patterns/trace-file.ts";
 import { askAboutCode, whyNot } from "../agent.ts";
 import { explain, UsageError } from "./explain.ts";
 import { checkKept, readBudget, readCount, readFlags, readModel, readPath } from "./flags.ts";
@@ -21,6 +22,7 @@ import { harmless, harmlessLine } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { selfTest } from "./self-test.ts";
 import { openSource } from "./source.ts";
+import { openTraceOutput, type WriteTrace } from "./trace-output.ts";
 import { turnLines } from "./turn-lines.ts";
 import type { Output } from "./view.ts";
 
@@ -29,6 +31,7 @@ const FLAGS = {
   "max-turns": { type: "string" },
   model: { type: "string" },
   budget: { type: "string" },
+  trace: { type: "string" },
   check: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
   selftest: { type: "boolean", default: false },
@@ -44,6 +47,7 @@ npm run agent -- --selftest                    prove that no tool leaves the fol
   --model <id>         the model (else ANTHROPIC_MODEL, else claude-opus-5-5)
   --check              compare the answer with the lines that it cites, and mend it once if need be;
                        done by the same model, else by claude-sonnet-5-5
+  --trace <file>       write the run with its prompts and replies, for npm run gallery -- <file>
   --json               print the whole result as JSON`;
 
 /** Runs a command line, and gives the exit code. */
@@ -65,7 +69,10 @@ export async function main(
       }
       if (values.selftest) return await selfTest(print);
       const question = await readQuestion(positionals, stdin);
-      const report = await observe(turnLines(note), () => run(question, values, env, signal));
+      const { trace } = values;
+      const write = trace === undefined ? undefined : await openTraceOutput(readPath(trace, env));
+      const perform = () => observe(turnLines(note), () => run(question, values, env, signal));
+      const report = write ? await traced(question, perform, write) : await perform();
       const { code, result, answer, notes } = report;
       if (values.json) print(JSON.stringify(result));
       else if (answer !== undefined) print(harmless(answer));
@@ -76,6 +83,23 @@ export async function main(
       return signal.aborted ? 130 : 1;
     }
   });
+}
+
+/** Keeps the run in a file, as far as it came. */
+async function traced(
+  title: string,
+  perform: () => Promise<Report>,
+  write: WriteTrace,
+): Promise<Report> {
+  const trace = collectTrace();
+  let result: unknown;
+  try {
+    const report = await observe(trace.onEvent, perform);
+    result = report.result;
+    return report;
+  } finally {
+    if (trace.steps().length > 0) await write(trace, { origin: "live", title, result });
+  }
 }
 
 async function readQuestion(positionals: readonly string[], stdin: TerminalInput): Promise<string> {

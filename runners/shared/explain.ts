@@ -38,6 +38,16 @@ export function explain(error: unknown, replay?: string): string {
   return error instanceof APIError ? reason(error) : `${error.name}: ${error.message}`;
 }
 
+/** Why a file that was named can't be read. */
+export function whyUnread(error: NodeJS.ErrnoException): string {
+  const known = {
+    ENOENT: "there is no such file",
+    EISDIR: "it's a folder",
+    EACCES: "it's forbidden",
+  };
+  return new Map(Object.entries(known)).get(error.code ?? "") ?? error.message;
+}
+
 /** What an error says. The SDK puts the whole body of an API's error into its message. */
 export function reason(error: unknown): string {
   if (!(error instanceof APIError) || !error.apiMessage) {

@@ -7,7 +7,7 @@ import { readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { RunFacts, Trace } from "../../patterns/trace-file.ts";
 import { writeAtomically } from "./atomic-file.ts";
-import { UsageError } from "./explain.ts";
+import { UsageError, whyUnread } from "./explain.ts";
 
 /** Writes a trace to its file. */
 export type WriteTrace = (trace: Trace, facts: RunFacts) => Promise<void>;
@@ -25,7 +25,7 @@ export async function openTraceOutput(file: string): Promise<WriteTrace> {
   if (!folder?.isDirectory()) throw new UsageError(`--trace: there is no folder ${dirname(file)}`);
   const old = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return BEGINNING;
-    throw new UsageError(`--trace: ${error.message}`);
+    throw new UsageError(`--trace: ${file} can't be read: ${whyUnread(error)}`);
   });
   if (!old.startsWith(BEGINNING)) {
     throw new UsageError(`--trace: ${file} is there and holds no trace: name another file`);

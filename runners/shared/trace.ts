@@ -40,16 +40,19 @@ export function totalsOf(calls: readonly TraceCall[]): Totals {
   const metered = answered.filter(({ usage }) => usage !== undefined);
   const sum = (of: (call: TraceCall) => number) =>
     ended.reduce((total, call) => total + of(call), 0);
-  const begin = Math.min(...ended.map(({ begin }) => begin));
-  const end = Math.max(...ended.map(({ begin, ms }) => begin + ms));
+  const usage = noUsage();
+  for (const call of ended) if (call.usage) addUsage(usage, call.usage);
+  // Not as arguments of one function: a run may have more calls than that takes.
+  const begin = ended.reduce((first, { begin }) => Math.min(first, begin), Infinity);
+  const end = ended.reduce((last, { begin, ms }) => Math.max(last, begin + ms), 0);
   const ms = ended.length > 0 ? end - begin : 0;
   return {
     answered: answered.length,
     metered: metered.length,
     failed: ended.filter(({ outcome }) => outcome === "failed").length,
     cancelled: ended.filter(({ outcome }) => outcome === "cancelled").length,
-    tokensIn: sum(({ usage }) => tokensIn(usage)),
-    tokensOut: sum(({ usage }) => tokensOut(usage)),
+    tokensIn: tokensIn(usage),
+    tokensOut: tokensOut(usage),
     usd: sum(({ usd }) => usd ?? 0),
     unpriced: metered.filter(({ usd }) => usd === undefined).length,
     ms,

@@ -13,9 +13,14 @@ export function duration(ms: number, estimated = false): string {
   return `${about}${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
+/** `12,345`: a count. A browser takes a while to load what `toLocaleString` needs for it. */
+export function numeral(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
 /** `1 turn`, `3 turns`. */
 export function counted(count: number, what: string): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? what : `${what}s`}`;
+  return `${numeral(count)} ${count === 1 ? what : `${what}s`}`;
 }
 
 /** US dollars with four places: a call costs fractions of a cent. */

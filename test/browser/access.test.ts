@@ -60,7 +60,7 @@ test.for(CASES)(
 );
 
 test.for([360, 768, 1600])("at %d px no page is wider than its window", async (width) => {
-  for (const name of ["index", "plan", "mixed", "long", "own"]) {
+  for (const name of ["index", "plan", "mixed", "slow", "long", "own"]) {
     const { page } = await open(browser, join(site, `${name}.html`), {
       viewport: { width, height: 800 },
     });

@@ -21,7 +21,7 @@ export interface Opened {
   readonly wrong: string[];
 }
 
-/** Opens a file in a fresh profile, at 1440 × 900 unless asked otherwise. */
+/** Opens a file in a fresh profile, at 1440 × 900 unless asked otherwise, and waits until it's drawn. */
 export async function open(
   browser: Browser,
   file: string,
@@ -43,5 +43,6 @@ export async function open(
     void dialog.dismiss();
   });
   await page.goto(pathToFileURL(file).href);
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
   return { page, wrong };
 }

@@ -44,6 +44,15 @@ test.for(["own", "plan"])(
   },
 );
 
+test("a short run dropped on a long one, far down its list, is seen from its first step on", async () => {
+  const { page } = await open(browser, join(site, "long.html"));
+  await page.locator(".rows").evaluate((list) => list.scrollTo(0, 20_000));
+  await page.locator('.row[data-path="run/ticket[840]"]').waitFor();
+  await drop(page, "run.json", JSON.stringify({ ...MIXED, title: "Short" }));
+  await page.getByRole("heading", { name: "Short" }).waitFor();
+  expect(await page.locator(".row").count()).toBe(MIXED.steps.length);
+});
+
 test("a trace can be chosen with the keyboard, and the same one again", async () => {
   const { page } = await open(browser, join(site, "own.html"));
   const file = join(site, "run.json");

@@ -81,6 +81,21 @@ test("a pattern runs live on an input that is typed, and what it gave and spent 
   expect(wrong).toEqual([]);
 });
 
+test("what is in flight in a live run goes on growing while nothing is heard of it", async () => {
+  const { page, api } = await livePage([hold]);
+  await page.locator("#input").fill("I was charged twice.");
+  await page.getByRole("button", { name: "Run live" }).click();
+  await api.received(1);
+  const row = page.locator('.row[data-path="route/classify"][data-state="flight"]');
+  await row.waitFor();
+  const clock = () => page.locator(".clock").textContent();
+  const before = await clock();
+  await expect.poll(clock).not.toBe(before);
+  const [bar, plot] = [row.locator(".call"), row.locator(".plot")];
+  const right = async (part: typeof bar) => part.evaluate((e) => e.getBoundingClientRect().right);
+  expect(Math.abs((await right(bar)) - (await right(plot)))).toBeLessThan(1);
+});
+
 test("Stop cancels the calls of a live run, and the page says so", async () => {
   const { page, api, wrong } = await livePage([hold]);
   await page.locator("#input").fill("I was charged twice.");

@@ -134,6 +134,15 @@ test("nothing on the page moves while it plays", async () => {
   }
 });
 
+test.for([360, 1440])("at %d px no time of a step is wider than its place", async (width) => {
+  const viewport = { width, height: 900 };
+  const { page } = await show("slow", { viewport });
+  const over = await page
+    .locator(".row .took")
+    .evaluateAll((all) => all.map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth));
+  expect(Math.max(...over)).toBe(0);
+});
+
 // Selecting
 
 test("a step selected in the drawing is selected in the list, and the other way round", async () => {
@@ -174,6 +183,21 @@ test("the line that names the selected step is marked in its file, and seen", as
   await page.locator('.row[data-path="plan"]').click();
   expect(await marked.textContent()).toContain("run: () => plan('x')");
 });
+
+test.for([".sheet", ".rows"])(
+  "Enter on a step in %s leads to its details, and Escape back",
+  async (view) => {
+    const { page } = await show("plan");
+    const step = page.locator(`${view} [data-path="plan/worker[0]"]`);
+    await step.focus();
+    await page.keyboard.press("Enter");
+    const here = () => page.evaluate(() => document.activeElement?.textContent);
+    expect(await here()).toBe("plan/worker[0]");
+    await page.keyboard.press("Escape");
+    expect(await page.locator("#details").isVisible()).toBe(false);
+    expect(await step.evaluate((element) => element === document.activeElement)).toBe(true);
+  },
+);
 
 test("Escape closes the details and gives the focus back", async () => {
   const { page } = await show("plan");

@@ -75,6 +75,12 @@ export const MIXED = traceOf({
   "run/wait": { at: [4200, 9000], outcome: "unfinished" },
 });
 
+/** A run of almost an hour, with a title that has no end and no space. */
+export const SLOW = traceOf(
+  { run: { at: [0, 3_500_000] }, "run/call": { at: [0, 3_499_000], call: { estimated: true } } },
+  { title: "long".repeat(400) },
+);
+
 /** Markup and scripts wherever a trace can hold a text. */
 export function hostileTrace(): TraceFile {
   const evil = '</script><script>alert("x")</script><img src=x onerror="alert(1)">';
@@ -115,6 +121,7 @@ export async function makeSite(): Promise<string> {
     writeFile(join(folder, `${data.name}.html`), renderPage(data, assets));
   await write(patternPage("plan", FAN_OUT));
   await write(patternPage("mixed", MIXED));
+  await write(patternPage("slow", SLOW));
   await write(patternPage("long", longTrace(2000)));
   await write(patternPage("hostile", hostileTrace()));
   const { trace: _, ...own } = { ...patternPage("own", FAN_OUT), kind: "own" as const };

@@ -32,6 +32,7 @@ function start(page: ClientData): void {
   if (page.isLive) {
     startLive(page.name, {
       follow: (trace) => shown(trace).follow(trace),
+      grow: (now) => viewer?.grow(now),
       open: (trace) => shown(trace).open(trace),
     });
   }

@@ -30,13 +30,14 @@ export function createCrowd(
   const pen = canvas.getContext("2d");
   const [cells, colours] = [cellsIn({ width }, count), coloursNow()];
   const mark = h("i");
+  const inList = h("span", { class: "visually-hidden" }, ", each in the list below");
   pen?.scale(scale, scale);
   canvas.addEventListener("click", ({ offsetX, offsetY }) => {
     const isIn = (from: number, at: number) => at >= from && at < from + CELL.pitch;
     onSelect(cells.findIndex(({ x, y }) => isIn(x, offsetX) && isIn(y, offsetY)));
   });
   return {
-    element: h("div", { class: "crowd" }, canvas, h("p", { class: "name" }, title), mark),
+    element: h("div", { class: "crowd" }, canvas, h("p", { class: "name" }, title, inList), mark),
     paint: (index, state) => {
       const cell = cells[index];
       if (!cell || !pen) return;

@@ -4,7 +4,7 @@
  */
 import type { TraceCall } from "../../../patterns/trace-file.ts";
 import { tokensIn } from "../../shared/trace.ts";
-import { dollars, duration } from "../../shared/words.ts";
+import { dollars, duration, numeral } from "../../shared/words.ts";
 import { h } from "./dom.ts";
 import {
   contentViews,
@@ -191,14 +191,7 @@ function usageTable({ usage, usd, estimated }: TraceCall): HTMLElement | undefin
   const cells = rows.flatMap(([name, count]) =>
     count === undefined || count === null || (count === 0 && name.startsWith("cache"))
       ? []
-      : [
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, name),
-            h("td", {}, about + count.toLocaleString("en")),
-          ),
-        ],
+      : [h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, about + numeral(count)))],
   );
   const total = h(
     "tr",
@@ -206,6 +199,6 @@ function usageTable({ usage, usd, estimated }: TraceCall): HTMLElement | undefin
     h("th", { scope: "row" }, "cost"),
     h("td", {}, usd === undefined ? "unknown" : about + dollars(usd)),
   );
-  const caption = `${about}${tokensIn(usage).toLocaleString("en")} tokens in`;
+  const caption = `${about}${numeral(tokensIn(usage))} tokens in`;
   return h("table", { class: "usage", title: caption }, h("tbody", {}, ...cells, total));
 }

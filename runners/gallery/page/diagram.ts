@@ -9,7 +9,7 @@
 import { tokensIn } from "../../shared/trace.ts";
 import { brief, counted, dollars, duration } from "../../shared/words.ts";
 import { createCrowd } from "./crowd.ts";
-import { h, roveFocus, setText, svg } from "./dom.ts";
+import { h, placed, roveFocus, setText, svg } from "./dom.ts";
 import { type Hung, type Layout, layOut, type Placed } from "./layout.ts";
 import { type State, stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
@@ -42,6 +42,7 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
   let shown: readonly Shown[] = [];
   let buttons: ReadonlyMap<string, HTMLElement> = new Map();
   let select: Drawing["select"] = () => {};
+  // There is no room until it's first heard of: to ask for it has the browser lay out the page.
   let [time, room, selected]: [number, number, string | undefined] = [0, 0, undefined];
 
   const draw = () => {
@@ -97,7 +98,6 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
     element,
     show: (next) => {
       run = next;
-      room = element.clientWidth - 2 * PADDING;
       draw();
     },
     update,
@@ -195,11 +195,9 @@ function node(run: Run, step: Step, place: Placed): [HTMLElement, Shown] {
   if (run.critical.has(step)) element.dataset.critical = "";
   // The step's own calls: what hangs under it has times of its own.
   const span = calls[0] ? { ...step, end: calls.at(-1)?.end ?? step.end } : step;
-  const share = (time: number) => (run.end > 0 ? (100 * time) / run.end : 0);
-  bar.style.left = `${share(span.begin)}%`;
   const paint = (now: State, time: number) => {
     const until = Math.max(span.begin, Math.min(time, span.end));
-    bar.style.width = `${share(until - span.begin)}%`;
+    placed(bar, span.begin, until - span.begin);
     if (element.dataset.state === now) return;
     element.dataset.state = now;
     sign.show(now);
@@ -375,6 +373,7 @@ function weightOf({ critical, steps }: Run, item: Item): number {
 function beginOf({ end }: Run, item: Item): number {
   if (item.kind === "start") return 0;
   if (item.kind === "end") return end;
-  if (item.kind === "crowd") return Math.min(...item.steps.map(({ begin }) => begin));
+  if (item.kind === "crowd")
+    return item.steps.reduce((first, { begin }) => Math.min(first, begin), end);
   return item.step.begin;
 }

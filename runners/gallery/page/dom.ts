@@ -51,6 +51,13 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Places an element in time, in milliseconds; where that is, is left to the style sheet. */
+export function placed<E extends HTMLElement>(element: E, begin: number, ms = 0): E {
+  element.style.setProperty("--begin", String(begin));
+  element.style.setProperty("--ms", String(ms));
+  return element;
+}
+
 /** Makes the arrow keys move the focus among the elements, of which one is in the tab order. */
 export function roveFocus(container: HTMLElement, selector: string): void {
   const all = () => [...container.querySelectorAll<HTMLElement>(selector)];

@@ -10,11 +10,12 @@ import { byId } from "./dom.ts";
 /** How the panel shows what it gets. */
 interface Show {
   readonly follow: (trace: TraceFile) => void;
+  readonly grow: (now: number) => void;
   readonly open: (trace: TraceFile) => void;
 }
 
 /** Brings the panel to life. */
-export function startLive(pattern: string, { follow, open }: Show): void {
+export function startLive(pattern: string, { follow, grow, open }: Show): void {
   const form = byId("live").querySelector("form");
   const [input, stop, said] = [
     byId<HTMLTextAreaElement>("input"),
@@ -41,6 +42,7 @@ export function startLive(pattern: string, { follow, open }: Show): void {
     setRunning(true);
     said.textContent = "Running…";
     const live = createLiveTrace(pattern);
+    const rest = eachMoment(() => live.isGoingOn() && grow(live.now()));
     try {
       const response = await post("/api/run", { pattern, input: input.value }, leave.signal);
       if (!response.ok) throw new Error(await response.text());
@@ -60,8 +62,23 @@ export function startLive(pattern: string, { follow, open }: Show): void {
     } catch (error) {
       said.textContent = error instanceof Error ? error.message : String(error);
     }
+    rest();
     setRunning(false);
   });
+}
+
+/** Calls a function each frame, or for whoever wants less motion each second, until it's told to stop. */
+function eachMoment(act: () => void): () => void {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+    const timer = setInterval(act, 1000);
+    return () => clearInterval(timer);
+  }
+  const next = () => {
+    act();
+    frame = requestAnimationFrame(next);
+  };
+  let frame = requestAnimationFrame(next);
+  return () => cancelAnimationFrame(frame);
 }
 
 function post(url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
@@ -86,22 +103,29 @@ function showSpent({ usd, unsettledUsd }: Record<string, unknown>): void {
 interface LiveTrace {
   readonly add: (step: TraceStep) => void;
   readonly trace: () => TraceFile;
+  /** In milliseconds since its start. */
+  readonly now: () => number;
+  /** Whether it has begun and hasn't ended. */
+  readonly isGoingOn: () => boolean;
 }
 
 function createLiveTrace(name: string): LiveTrace {
   const steps = new Map<string, TraceStep>();
   const startedAt = new Date();
+  const now = () => Date.now() - startedAt.getTime();
   return {
     add: (step) => steps.set(step.path, step),
+    now,
+    isGoingOn: () => [...steps.values()].some(({ outcome }) => outcome === "unfinished"),
     trace: () => {
-      const now = Date.now() - startedAt.getTime();
+      const at = now();
       return {
         format: "effective-agents/trace",
         version: 1,
         name,
         origin: "live",
         startedAt: startedAt.toISOString(),
-        steps: [...steps.values()].map((step) => untilNow(step, now)),
+        steps: [...steps.values()].map((step) => untilNow(step, at)),
       };
     },
   };

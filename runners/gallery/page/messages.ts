@@ -5,7 +5,7 @@
  * alone, and anything of an unknown form as JSON.
  */
 
-import { counted } from "../../shared/words.ts";
+import { counted, numeral } from "../../shared/words.ts";
 import { h } from "./dom.ts";
 
 /** A message of a request. */
@@ -81,7 +81,7 @@ const LONG = 2_400;
 export function text(value: string): HTMLElement {
   if (value.length <= LONG) return h("p", { class: "text" }, value);
   const shown = h("p", { class: "text" }, `${value.slice(0, LONG)}…`);
-  const all = `Show all ${value.length.toLocaleString("en")} characters`;
+  const all = `Show all ${numeral(value.length)} characters`;
   const more = h("button", { type: "button", class: "quiet" }, all);
   more.addEventListener("click", () => {
     shown.textContent = value;

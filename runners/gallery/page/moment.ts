@@ -16,11 +16,13 @@ export function stateAt({ begin, end, outcome }: Span, time: number): State {
   return time < end ? "flight" : outcome;
 }
 
+/** The sums over what has ended by a time. */
+export interface TotalsAt extends Totals {
+  readonly inFlight: number;
+}
+
 /** The sums over the calls that have ended by `time`, and how many are in flight. */
-export function totalsAt(
-  { calls }: Pick<Run, "calls">,
-  time: number,
-): Totals & { readonly inFlight: number } {
+export function totalsAt({ calls }: Pick<Run, "calls">, time: number): TotalsAt {
   const ended = calls.filter(({ end }) => end <= time);
   const inFlight = calls.filter((call) => stateAt(call, time) === "flight").length;
   return { ...totalsOf(ended.map(({ trace }) => trace)), inFlight };

@@ -95,7 +95,9 @@ function stagesOf(siblings: readonly Step[]): readonly Stage[] {
 function unitsOf(siblings: readonly Step[]): readonly Unit[] {
   const families = new Map<string, Step[]>();
   for (const step of siblings) {
-    families.set(step.base, [...(families.get(step.base) ?? []), step]);
+    const family = families.get(step.base);
+    if (family) family.push(step);
+    else families.set(step.base, [step]);
   }
   const units = [...families].flatMap(([base, steps]): Unit[] => {
     const [step] = steps;

@@ -3,9 +3,9 @@
  */
 
 import { tokensIn } from "../../shared/trace.ts";
-import { counted, dollars, duration } from "../../shared/words.ts";
+import { counted, dollars, duration, numeral } from "../../shared/words.ts";
 import { h, setText } from "./dom.ts";
-import { totalsAt } from "./moment.ts";
+import { type TotalsAt, totalsAt } from "./moment.ts";
 import type { Player } from "./player.ts";
 import type { Run } from "./run.ts";
 
@@ -15,6 +15,8 @@ export interface Transport {
   readonly sums: HTMLElement;
   readonly show: (run: Run) => void;
   readonly update: (run: Run, time: number, isPlaying: boolean) => void;
+  /** Shows the time of a run that goes on. */
+  readonly grow: (now: number) => void;
 }
 
 /** The slider's own unit: it goes from 0 to this. */
@@ -73,7 +75,7 @@ export function createTransport(player: () => Player): Transport {
       );
       player().setRate(Number(speed.value));
       // As wide as they'll get, so that nothing moves while they grow.
-      for (const [name, text] of sumsAt(run, run.end)) {
+      for (const [name, text] of sumsOf(run, totalsAt(run, run.end))) {
         const cell = cells.get(name);
         if (cell) cell.style.minWidth = `calc(${text.length}ch + 1px)`;
       }
@@ -92,8 +94,9 @@ export function createTransport(player: () => Player): Transport {
         : `${duration(time, run.isEstimated)} of ${duration(run.end, run.isEstimated)}`;
       setText(clock, at);
       slider.setAttribute("aria-valuetext", at);
-      const { inFlight, unpriced } = totalsAt(run, time);
-      for (const [name, text] of sumsAt(run, time)) {
+      const totals = totalsAt(run, time);
+      const { inFlight, unpriced } = totals;
+      for (const [name, text] of sumsOf(run, totals)) {
         const cell = cells.get(name);
         if (cell) setText(cell, text);
       }
@@ -102,17 +105,17 @@ export function createTransport(player: () => Player): Transport {
         .get("cost")
         ?.setAttribute("title", unpriced > 0 ? `${counted(unpriced, "call")} of unknown cost` : "");
     },
+    grow: (now) => setText(clock, `${duration(now)} of ${duration(now)}`),
   };
 }
 
 /** The sums in words. */
-function sumsAt(run: Run, time: number): ReadonlyMap<string, string> {
-  const { inFlight, answered, failed, cancelled, ...totals } = totalsAt(run, time);
+function sumsOf(run: Run, totals: TotalsAt): ReadonlyMap<string, string> {
+  const { inFlight, answered, failed, cancelled } = totals;
   const others = [failed && `${failed} failed`, cancelled && `${cancelled} cancelled`];
   const about = run.isEstimated ? "~" : "";
   // A scripted model may count no tokens, and then 0 would be wrong.
   const isCounted = run.calls.some(({ trace }) => tokensIn(trace.usage) > 0);
-  const numeral = (count: number) => count.toLocaleString("en");
   return new Map([
     ["in flight", String(inFlight)],
     ["calls", [answered, ...others.filter(Boolean)].join(" + ")],

@@ -23,6 +23,8 @@ export interface Viewer {
   readonly open: (trace: TraceFile) => void;
   /** Shows more of a run that goes on, at its newest moment. */
   readonly follow: (trace: TraceFile) => void;
+  /** Has what is in flight last until `now`, in milliseconds since the run's start. */
+  readonly grow: (now: number) => void;
   readonly select: (path: string | undefined) => void;
 }
 
@@ -58,6 +60,12 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
     status,
   );
 
+  // Who has chosen a step by the keyboard goes to its details, and comes back by Escape.
+  section.addEventListener("click", ({ target, detail }) => {
+    const isByKey = detail === 0 && target instanceof Element && target.closest("[data-path]");
+    if (isByKey) panel.querySelector("h2")?.focus();
+  });
+
   let telling: ReturnType<typeof setTimeout> | undefined;
   const tell = () => {
     clearTimeout(telling);
@@ -69,6 +77,7 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
       setText(title, run.trace.title ?? run.trace.name);
       setText(origin, ORIGINS[run.trace.origin] ?? "");
       setText(saved, savedText(run));
+      section.style.setProperty("--end", String(run.end || 1));
       transport.show(run);
       diagram.show(run);
       waterfall.show(run);
@@ -85,13 +94,20 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
     open: (trace) => {
       select(undefined);
       player.pause();
+      section.removeAttribute("data-growing");
       const run = runOf(trace);
       player.load(run, run.end);
     },
     follow: (trace) => {
       const run = runOf(trace);
+      section.setAttribute("data-growing", "");
       // A moment before its end, what goes on is still in flight.
       player.load(run, run.end - 0.01);
+    },
+    grow: (now) => {
+      section.style.setProperty("--end", String(now));
+      waterfall.grow(now);
+      transport.grow(now);
     },
     select,
   };

@@ -7,7 +7,7 @@
  */
 
 import { duration } from "../../shared/words.ts";
-import { h } from "./dom.ts";
+import { h, placed, setText } from "./dom.ts";
 import { stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
 import { createSign, type Sign } from "./sign.ts";
@@ -18,6 +18,8 @@ export interface Waterfall {
   readonly show: (run: Run) => void;
   /** Shows the moment, and if asked to, what began last. */
   readonly update: (time: number, isFollowing: boolean) => void;
+  /** Has what is in flight last until `now`. */
+  readonly grow: (now: number) => void;
   readonly select: (path: string | undefined) => void;
 }
 
@@ -30,6 +32,7 @@ interface Row {
   readonly step: Step;
   readonly element: HTMLButtonElement;
   readonly sign: Sign;
+  readonly took: HTMLElement;
   readonly bars: readonly { readonly span: Span; readonly element: HTMLElement }[];
 }
 
@@ -57,6 +60,8 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   let [time, selected, focusable] = [0, -1, 0];
   // As they were when last heard of: to ask for them has the browser lay out the page.
   let [scrolled, height] = [0, 0];
+  /** Where the list stands, as far as it has been told to scroll. */
+  let stands = 0;
 
   /** Makes the rows that are seen, and drops those that aren't. */
   const settle = () => {
@@ -105,16 +110,31 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     veil.style.transform = `translateX(${100 * share}%)`;
     for (const row of rows.values()) paint(row);
   };
+  /** Marks round times up to `end`. */
+  const rule = (end: number) => {
+    const ticks = run?.isInBeats ? [] : axisTicks(end);
+    axis.replaceChildren(
+      ...ticks.map((tick) => placed(h("span", {}, tickWords(tick)), tick)),
+      run?.isInBeats ? h("span", { class: "note" }, "in order; no time was measured") : "",
+    );
+    grid.replaceChildren(...ticks.map((tick) => placed(h("i"), tick)));
+  };
   /** Brings what began last into view. */
   const follow = () => {
     const begun = byBegin.findLast(({ begin }) => begin <= time);
     if (begun) reveal(begun.index);
   };
+  /** Last of all changes, since it has the browser lay them out. */
+  const scroll = () => {
+    if (stands === scrolled) return;
+    stands = scrolled;
+    scroller.scrollTop = scrolled;
+  };
   const focusRow = (index: number) => {
     focusable = index;
     reveal(index);
     settle();
-    scroller.scrollTop = scrolled;
+    scroll();
     rows.get(index)?.element.focus({ preventScroll: true });
   };
   const reveal = (index: number) => {
@@ -129,9 +149,9 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   };
 
   const onScroll = () => {
-    const { scrollTop } = scroller;
-    if (scrollTop === scrolled) return;
-    scrolled = scrollTop;
+    stands = scroller.scrollTop;
+    if (stands === scrolled) return;
+    scrolled = stands;
     settle();
   };
   scroller.addEventListener("scroll", onScroll, { passive: true });
@@ -165,17 +185,8 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       for (const { element } of rows.values()) element.remove();
       rows.clear();
       list.style.height = `${run.steps.length * ROW}px`;
-      ({ scrollTop: scrolled, clientHeight: height } = scroller);
-      const ticks = run.isInBeats ? [] : axisTicks(run.end);
-      const place = (mark: HTMLElement, tick: number) => {
-        mark.style.left = `${(100 * tick) / (run?.end ?? 1)}%`;
-        return mark;
-      };
-      axis.replaceChildren(
-        ...ticks.map((tick) => place(h("span", {}, tickWords(tick)), tick)),
-        run.isInBeats ? h("span", { class: "note" }, "in order; no time was measured") : "",
-      );
-      grid.replaceChildren(...ticks.map((tick) => place(h("i"), tick)));
+      scrolled = Math.max(0, Math.min(scrolled, run.steps.length * ROW - height));
+      rule(run.end);
       settle();
       update(time);
     },
@@ -183,8 +194,13 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       time = at;
       if (isFollowing) follow();
       update(at);
-      // Last of all, since it has the browser lay out what has changed.
-      scroller.scrollTop = scrolled;
+      scroll();
+    },
+    grow: (now) => {
+      rule(now);
+      for (const { step, element, took } of rows.values()) {
+        if (element.dataset.state === "flight") setText(took, duration(now - step.begin));
+      }
     },
     select: (path) => {
       selected = path === undefined ? -1 : (run?.byPath.get(path)?.index ?? -1);
@@ -193,20 +209,17 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
         reveal(selected);
       }
       settle();
-      mark();
-      scroller.scrollTop = scrolled;
+      scroll();
     },
   };
 }
 
 function rowOf(run: Run, step: Step): Row {
-  const { isInBeats, isEstimated, end, critical } = run;
+  const { isInBeats, isEstimated, critical } = run;
   const plot = h("span", { class: "plot" });
   const bars: { span: Span; element: HTMLElement }[] = [];
   const add = (kind: string, span: Span) => {
-    const element = h("i", { class: kind });
-    element.style.left = `${(100 * span.begin) / (end || 1)}%`;
-    element.style.width = `${(100 * (span.end - span.begin)) / (end || 1)}%`;
+    const element = placed(h("i", { class: kind }), span.begin, span.end - span.begin);
     if (critical.has(step) && kind !== "extent") element.dataset.critical = "";
     plot.append(element);
     bars.push({ span, element });
@@ -217,7 +230,7 @@ function rowOf(run: Run, step: Step): Row {
     add(step.end > step.begin ? "work" : "tick", step);
   }
   const sign = createSign();
-  const took = isInBeats ? "" : duration(step.end - step.begin, isEstimated);
+  const took = h("span", {}, isInBeats ? "" : duration(step.end - step.begin, isEstimated));
   const { toolCall } = step.trace;
   const label = h("span", { class: "label" }, toolCall ? toolWords(toolCall).name : step.name);
   label.style.paddingInlineStart = `${12 * step.depth}px`;
@@ -235,5 +248,5 @@ function rowOf(run: Run, step: Step): Row {
     h("span", { class: "took" }, sign.element, took),
   );
   element.style.top = `${step.index * ROW}px`;
-  return { step, element, sign, bars };
+  return { step, element, sign, took, bars };
 }
