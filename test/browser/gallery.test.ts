@@ -96,6 +96,32 @@ test("what is in flight in a live run goes on growing while nothing is heard of 
   expect(Math.abs((await right(bar)) - (await right(plot)))).toBeLessThan(1);
 });
 
+test("a live run that goes on disturbs neither the focus, nor what is read, nor a press", async () => {
+  const { page, api, wrong } = await livePage([hold]);
+  await page.locator("#input").fill("I was charged twice.");
+  await page.getByRole("button", { name: "Run live" }).click();
+  const first = await api.received(1);
+  const row = page.locator('.row[data-path="route/classify"]');
+  await page.locator('.row[data-path="route/classify"][data-state="flight"]').waitFor();
+  await row.click();
+  await page.locator('#details [data-state="unfinished"]').waitFor();
+  await row.focus();
+  reply("<label>billing</label>")(first);
+  await page.locator('#details [data-state="ok"]').waitFor();
+  const focused = () => page.evaluate(() => document.activeElement?.getAttribute("data-path"));
+  expect(await focused()).toBe("route/classify");
+
+  const second = await api.received(2);
+  await page.locator('.row[data-path="route"]').hover();
+  await page.mouse.down();
+  reply("Dear customer, we will look.")(second);
+  await page.locator("#live-said", { hasText: "Dear customer" }).waitFor();
+  await page.mouse.up();
+  await page.locator("#details h2", { hasText: /^route$/ }).waitFor();
+  await page.locator('.sheet [data-path="route/billing"][data-state="ok"]').waitFor();
+  expect(wrong).toEqual([]);
+});
+
 test("Stop cancels the calls of a live run, and the page says so", async () => {
   const { page, api, wrong } = await livePage([hold]);
   await page.locator("#input").fill("I was charged twice.");

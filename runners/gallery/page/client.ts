@@ -31,9 +31,8 @@ function start(page: ClientData): void {
   startDrop(byId("run").parentElement ?? document.body, (trace) => shown(trace).open(trace));
   if (page.isLive) {
     startLive(page.name, {
-      follow: (trace) => shown(trace).follow(trace),
+      follow: (trace, isOver) => shown(trace).follow(trace, isOver),
       grow: (now) => viewer?.grow(now),
-      open: (trace) => shown(trace).open(trace),
     });
   }
 }

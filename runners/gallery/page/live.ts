@@ -9,13 +9,12 @@ import { byId } from "./dom.ts";
 
 /** How the panel shows what it gets. */
 interface Show {
-  readonly follow: (trace: TraceFile) => void;
+  readonly follow: (trace: TraceFile, isOver: boolean) => void;
   readonly grow: (now: number) => void;
-  readonly open: (trace: TraceFile) => void;
 }
 
 /** Brings the panel to life. */
-export function startLive(pattern: string, { follow, grow, open }: Show): void {
+export function startLive(pattern: string, { follow, grow }: Show): void {
   const form = byId("live").querySelector("form");
   const [input, stop, said] = [
     byId<HTMLTextAreaElement>("input"),
@@ -52,11 +51,11 @@ export function startLive(pattern: string, { follow, grow, open }: Show): void {
         if (event === "spent") showSpent(fields);
         if (event === "step") {
           live.add(data as TraceStep); // the server is the page's own
-          follow(live.trace());
+          follow(live.trace(), false);
         }
         if (event === "end") {
           said.textContent = String(fields.error ?? fields.words ?? "Done");
-          open(live.trace());
+          follow(live.trace(), true);
         }
       }
     } catch (error) {

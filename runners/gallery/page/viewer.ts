@@ -11,7 +11,7 @@ import { createDiagram } from "./diagram.ts";
 import { byId, h, setText } from "./dom.ts";
 import { savingsOf, totalsAt } from "./moment.ts";
 import { type Change, createPlayer, type Player } from "./player.ts";
-import { type Run, runOf } from "./run.ts";
+import { type Run, runOf, type Step } from "./run.ts";
 import type { SourcePane } from "./source.ts";
 import { createTransport } from "./transport.ts";
 import { createWaterfall } from "./waterfall.ts";
@@ -21,8 +21,9 @@ export interface Viewer {
   readonly player: Player;
   /** Shows another run, from its end. */
   readonly open: (trace: TraceFile) => void;
-  /** Shows more of a run that goes on, at its newest moment. */
-  readonly follow: (trace: TraceFile) => void;
+  /** Shows more of a run that goes on, at its newest moment, or all of it when it's over. Whoever reads or
+   * points at a step isn't disturbed. */
+  readonly follow: (trace: TraceFile, isOver: boolean) => void;
   /** Has what is in flight last until `now`, in milliseconds since the run's start. */
   readonly grow: (now: number) => void;
   readonly select: (path: string | undefined) => void;
@@ -33,17 +34,30 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
   const [section, panel] = [byId("run"), byId("details")];
   const select = (path: string | undefined) => {
     const step = path === undefined ? undefined : player.run().byPath.get(path);
-    const back = panel.contains(document.activeElement) ? opener : undefined;
-    if (step && !panel.contains(document.activeElement)) opener = document.activeElement;
+    const isIn = panel.contains(document.activeElement);
+    if (step && !isIn) goBack = focused();
+    chosen = step;
     panel.hidden = !step;
     document.body.toggleAttribute("data-details", step !== undefined);
     if (step) showDetails(panel, player.run(), step, () => select(undefined));
     diagram.select(step?.path);
     waterfall.select(step?.path);
     source?.mark(step?.path);
-    if (!step && back instanceof HTMLElement) back.focus();
+    if (!step && isIn) goBack?.();
   };
-  let opener: Element | null = null;
+  /** Gives the focus back to what has it, drawn anew meanwhile or not. */
+  const focused = () => {
+    const element = document.activeElement;
+    const path = element?.closest<HTMLElement>("[data-path]")?.dataset.path;
+    const place = [diagram.element, waterfall.element].find((part) => part.contains(element));
+    return () => {
+      const again = path && place?.querySelector(`[data-path="${CSS.escape(path)}"]`);
+      const target = again || element;
+      if (target instanceof HTMLElement) target.focus({ preventScroll: true });
+    };
+  };
+  let chosen: Step | undefined;
+  let goBack: (() => void) | undefined;
   const title = h("h2", { class: "run-title" });
   const origin = h("p", { class: "origin" });
   const diagram = createDiagram(select);
@@ -87,23 +101,47 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
     if (change !== "time" || !player.isPlaying()) tell();
     waterfall.update(time, change === "time");
   };
+  const follow = (trace: TraceFile, isOver: boolean) => {
+    later = isPressed ? () => follow(trace, isOver) : undefined;
+    if (later) return;
+    if (trace.startedAt !== player.run().trace.startedAt) select(undefined);
+    const run = runOf(trace);
+    const [refocus, before] = [focused(), chosen];
+    section.toggleAttribute("data-growing", !isOver);
+    // A moment before its end, what goes on is still in flight.
+    player.load(run, isOver ? run.end : run.end - 0.01);
+    const now = before && run.byPath.get(before.path);
+    if (now && now.outcome !== before.outcome) {
+      select(now.path);
+      if (document.activeElement === document.body) panel.querySelector("h2")?.focus();
+    }
+    refocus();
+  };
+  // A click is one only if what was pressed is still there.
+  let isPressed = false;
+  let later: (() => void) | undefined;
+  section.addEventListener("pointerdown", () => {
+    isPressed = true;
+  });
+  for (const type of ["pointerup", "pointercancel"]) {
+    window.addEventListener(type, () => {
+      isPressed = false;
+      setTimeout(() => later?.());
+    });
+  }
   const player = createPlayer(runOf(first), onChange);
   onChange("run");
   return {
     player,
     open: (trace) => {
+      later = undefined;
       select(undefined);
       player.pause();
       section.removeAttribute("data-growing");
       const run = runOf(trace);
       player.load(run, run.end);
     },
-    follow: (trace) => {
-      const run = runOf(trace);
-      section.setAttribute("data-growing", "");
-      // A moment before its end, what goes on is still in flight.
-      player.load(run, run.end - 0.01);
-    },
+    follow,
     grow: (now) => {
       section.style.setProperty("--end", String(now));
       waterfall.grow(now);

@@ -57,7 +57,8 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   const rows = new Map<number, Row>();
   let run: Run | undefined;
   let byBegin: readonly Step[] = [];
-  let [time, selected, focusable] = [0, -1, 0];
+  let [time, focusable] = [0, 0];
+  let selected: string | undefined;
   // As they were when last heard of: to ask for them has the browser lay out the page.
   let [scrolled, height] = [0, 0];
   /** Where the list stands, as far as it has been told to scroll. */
@@ -88,9 +89,9 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     mark();
   };
   const mark = () => {
-    for (const [index, { element }] of rows) {
+    for (const [index, { step, element }] of rows) {
       element.tabIndex = index === focusable ? 0 : -1;
-      element.setAttribute("aria-pressed", String(index === selected));
+      element.setAttribute("aria-pressed", String(step.path === selected));
     }
   };
   const paint = ({ step, element, sign, bars }: Row) => {
@@ -203,10 +204,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       }
     },
     select: (path) => {
-      selected = path === undefined ? -1 : (run?.byPath.get(path)?.index ?? -1);
-      if (selected >= 0) {
-        focusable = selected;
-        reveal(selected);
+      selected = path;
+      const step = path === undefined ? undefined : run?.byPath.get(path);
+      if (step) {
+        focusable = step.index;
+        reveal(step.index);
       }
       settle();
       scroll();
