@@ -16,9 +16,17 @@
  * Where the answer takes longer than a process lives, `ask` throws a `SuspendError`: `runAgent` then ends
  * with status `suspended`, and a later process goes on from its result, and asks again.
  *
- * Copy along: errors.ts, repo-tools/text.ts, step.ts, tool.ts
+ * Copy along: errors.ts, repo-tools/text.ts, step.ts, tool.ts, approve/
  * From effective-agents 0.1.0: patterns/approve.ts
  */
+import {
+  decidedAlready,
+  declined,
+  failed,
+  messageOf,
+  notRun,
+  outdated,
+} from "./approve/refusals.ts";
 import { checkCount, checkFunction, checkText, HaltError, RecordingError } from "./errors.ts";
 import { quoted, visible } from "./repo-tools/text.ts";
 import { step } from "./step.ts";
@@ -116,10 +124,14 @@ export function createApproval({ ask, timeoutMs = 600_000 }: ApprovalOptions): A
         throw error;
       }
       if (objection !== undefined) throw declined(request, objection);
-      const now = await effectOf(input, context);
+      const now = await effectOf(input, context).catch((error: unknown) => {
+        throw error instanceof ToolError || error instanceof HaltError
+          ? error
+          : notRun(request, error);
+      });
       if (now !== request.effect) throw outdated(request, now);
       signal?.throwIfAborted();
-      return runApproved(() => tool.run(input, context), request);
+      return runApproved(async () => tool.run(input, context), request);
     };
 
     return defineTool<Input>({
@@ -140,7 +152,7 @@ export function createApproval({ ask, timeoutMs = 600_000 }: ApprovalOptions): A
 
 /** Whether it is the word, blanks and the line's end around it apart. */
 export function isYes(answer: unknown): boolean {
-  return typeof answer === "string" && answer.trim() === "yes";
+  return typeof answer === "string" && /^[ \t\r\n]*yes[ \t\r\n]*$/.test(answer);
 }
 
 /** Why a call must not run, or `undefined` for a yes. */
@@ -183,38 +195,14 @@ function seen(text: string): string {
   });
 }
 
-async function runApproved(
-  run: () => string | Promise<string>,
-  { call }: ApprovalRequest,
-): Promise<string> {
+async function runApproved(run: () => Promise<string>, request: ApprovalRequest): Promise<string> {
   try {
     return await run();
   } catch (error) {
     // One that waits, or met a budget's end, may have taken effect by then, and must not be run again.
     if (error instanceof ToolError || error instanceof RecordingError) throw error;
-    throw new ToolError(
-      `${call} was approved and then failed: ${messageOf(error)}. Whether it took effect isn't known. Don't call it again, with whatever input: go on without it, and say in your answer that a person must look whether it was done.`,
-      { cause: error },
-    );
+    throw failed(request, error);
   }
-}
-
-function declined({ call }: ApprovalRequest, objection: string): ToolError {
-  return new ToolError(
-    `Declined: ${call} was not run, since ${objection}. Don't call it again unless you are told to: go on without it, and say in your answer that it was not done, and why.`,
-  );
-}
-
-function outdated({ call, effect }: ApprovalRequest, now: string): ToolError {
-  return new ToolError(
-    `${call} was approved but not run, since meanwhile its effect is another. It was: ${effect} It is now: ${now} Call it again if it is still right, and it will be asked for anew.`,
-  );
-}
-
-function decidedAlready(callId: string): ToolError {
-  return new ToolError(
-    `The call ${callId} is decided already, and is decided once: see its other result. For something else, make a call of its own.`,
-  );
 }
 
 /** A copy that nothing can change. What JSON doesn't show isn't in it, so that what is shown is all. */
@@ -225,8 +213,4 @@ function snapshot<Input>(input: Input): Input {
 /** JSON on one line, with blanks between its parts; a line's end inside of a text is `\\n` there. */
 function spaced(input: unknown): string {
   return JSON.stringify(input, null, 1).replace(/\n\s*/g, " ");
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -11,7 +11,7 @@
  * Not with `node:readline`: on Node 20 its question never settles at the end of input, takes a line
  * that ends there without a line's end, and loses or keeps lines that came too early.
  *
- * Copy along: approve.ts, errors.ts, repo-tools/text.ts, step.ts, tool.ts
+ * Copy along: approve.ts, approve/, errors.ts, repo-tools/text.ts, step.ts, tool.ts
  * From effective-agents 0.1.0: patterns/ask-terminal.ts
  */
 import { setImmediate } from "node:timers/promises";

@@ -67,12 +67,19 @@ export function createMemory(folder: string): Tool {
 /** By folder, the end of what was asked of it last. */
 const last = new Map<string, Promise<unknown>>();
 
-async function perform(folder: string, input: Command): Promise<string> {
-  const { command } = input;
-  const missing = NEEDED[command].filter((field) => !Object.hasOwn(input, field));
+async function perform(folder: string, given: Command): Promise<string> {
+  const { command } = given;
+  const missing = NEEDED[command].filter((field) => !Object.hasOwn(given, field));
   if (missing.length > 0) throw new ToolError(`'${command}' also needs ${missing.join(" and ")}.`);
-  for (const path of pathsIn(input)) {
-    if (!PATH.test(path)) throw new ToolError(`${JSON.stringify(path)} ${PATH_RULE}`);
+  const taken = ["command", ...NEEDED[command], ...(command === "view" ? ["view_range"] : [])];
+  const input = { ...given };
+  for (const [field, value] of Object.entries(given)) {
+    if (!taken.includes(field)) throw new ToolError(`'${command}' takes no ${field}.`);
+    if (!field.endsWith("path")) continue;
+    // A folder may be named with a slash at its end.
+    const path = value.replace(/\/$/, "");
+    if (!PATH.test(path)) throw new ToolError(`${JSON.stringify(value)} ${PATH_RULE}`);
+    Object.assign(input, { [field]: path });
   }
   try {
     const memory = await BetaLocalFilesystemMemoryTool.init(folder);
@@ -120,13 +127,9 @@ const NEEDED: Readonly<Record<Command["command"], readonly string[]>> = {
 
 /** Only names that a listing shows, as what they are: it leaves out hidden items and node_modules. */
 const PATH =
-  /^\/memories(\/(?!node_modules(\/|$))[^\s./\\\p{Cc}\p{Cf}\p{Cs}][^/\\\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*)*\/?$/u;
+  /^\/memories(\/(?!node_modules(\/|$)|[\s.])(?:(?![/\\\u2800])[^\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}])+(?<!\s))*$/u;
 const PATH_RULE =
-  "is no path in this memory. A path must start with /memories; no name in it begins with a dot or a blank, holds a backslash or what can't be seen, or is node_modules.";
-
-function pathsIn(input: Command): readonly string[] {
-  return "old_path" in input ? [input.old_path, input.new_path] : [input.path];
-}
+  "is no path in this memory. A path must start with /memories; no name in it begins with a dot, begins or ends with a blank, holds a backslash or what can't be seen, or is node_modules.";
 
 const PROPERTIES = {
   command: { type: "string", enum: Object.keys(NEEDED) },

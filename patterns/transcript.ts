@@ -92,6 +92,7 @@ function checkMessage(
   const blocks = blocksOf(message);
   const rule = "must have a role and content, a text or blocks";
   if (!blocks) throw invalid(`${rule}, got ${shown(message)}`);
+  if (isEmpty(message)) throw invalid("is empty: leave it out");
   if (message?.role !== "assistant") {
     const results = resultsIn(blocks);
     const calls = callsIn(blocksOf(transcript[index - 1]));
@@ -109,7 +110,7 @@ function checkMessage(
   if (isOpen) throw invalid("calls a tool without a result: add it, or leave the turn out");
   // A turn that was paused, beside the API's own tools or after a compaction, goes back as it is.
   const isSummedUp = blocks.at(-1)?.type === COMPACTION;
-  const isPaused = isSummedUp || blocks.some(({ type }) => type.startsWith("server_tool"));
+  const isPaused = isSummedUp || blocks.some(isServerCall);
   if (index < transcript.length - 1 || isPaused) return;
   throw invalid("is the model's, and the last: say something that it can go on from");
 }
@@ -125,6 +126,13 @@ function blocksOf(message: MessageParam | null | undefined): ContentBlockParam[]
   const isWhole =
     Array.isArray(content) && content.every((block) => typeof block?.type === "string");
   return isWhole ? content : undefined;
+}
+
+/** Whether there is nothing in it, or nothing but blank texts. */
+function isEmpty(message: MessageParam | null): boolean {
+  const { content = "" } = message ?? {};
+  if (typeof content === "string") return isBlank(content);
+  return content.every((block) => block.type === "text" && isBlank(block.text));
 }
 
 /** The ids of the calls. */

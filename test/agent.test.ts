@@ -1160,6 +1160,13 @@ test.each([
     [user, calls, { role: "user", content: [{}] }],
     /message\[1\] calls a tool without a result/,
   ],
+  ["an empty text", [{ role: "user", content: " " }], /message\[0\] is empty: leave it out$/],
+  ["no blocks", [user, { role: "assistant", content: [] }, user], /message\[1\] is empty/],
+  [
+    "blank blocks",
+    [{ role: "user", content: [{ type: "text", text: "\u200b" }] }],
+    /message\[0\] is empty/,
+  ],
   [
     "the model's turn at the end",
     [user, { role: "assistant", content: "Three" }],

@@ -176,7 +176,21 @@ test.each(["yes", "yes\r", " yes ", "\tyes\n"])("runs on %j", async (answer) => 
 test.each(
   [
     ["yesterday", "yues", "Yikes no", "y", "y\r", " y ", "YES", "Yes", "yes!", "yes.", '"yes"'],
-    ["ja", "o", "ok", "true", "1", "yes yes", "yes\nno", "y\u0435s", "ye\u200bs", "no", "--yes"],
+    [
+      "ja",
+      "o",
+      "ok",
+      "true",
+      "1",
+      "yes yes",
+      "yes\nno",
+      "\ufeffyes",
+      "yes\u00a0",
+      "y\u0435s",
+      "ye\u200bs",
+      "no",
+      "--yes",
+    ],
   ].flat(),
 )("declines on %j, and the model hears it", async (answer) => {
   expect(isYes(answer)).toBe(false);
@@ -317,6 +331,22 @@ test("what JSON doesn't show doesn't run either", async () => {
   await tool.run(sly, context("t1"));
   expect(asked[0]?.call).toBe('pay({ "to": "Ada", "extra": {} })');
   expect(ran).toEqual({ to: "Ada", extra: {} });
+});
+
+test("a yes to an effect that can't be looked at again runs nothing, and the model is told so", async () => {
+  let looks = 0;
+  const { approve, paid } = gate("yes");
+  const run = (payment: Payment) => String(paid.push(payment));
+  const preview = () => {
+    looks += 1;
+    if (looks === 2) throw new Error("the bank is away");
+    return "Pays it.";
+  };
+  const tool = approve({ ...PAY, run }, { preview });
+  expect(await refusal(tool.run(ADA, context("t1")))).toBe(
+    `${CALL} was approved but not run, since its effect could not be looked at again: the bank is away. Don't call it again unless you are told to: go on without it, and say in your answer that it was not done, and why.`,
+  );
+  expect(paid).toEqual([]);
 });
 
 test("a yes to an effect that is another by then runs nothing, and the model may ask anew", async () => {

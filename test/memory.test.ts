@@ -168,6 +168,9 @@ test.for([
   "/memories/a\\b.md",
   "/memories//a.md",
   "/memories/ ",
+  "/memories/a ",
+  "/memories/\u2800",
+  "/memories/x\u3164",
 ])("takes no name that a listing would hide or show as another: %j", async (path) => {
   const root = await folder();
   const call = callerOf(root);
@@ -179,6 +182,18 @@ test.for([
     await expect(call(input)).rejects.toThrow("is no path in this memory");
   }
   expect(await readdir(join(root, "memories"), { recursive: true })).toEqual(["notes.md"]);
+});
+
+test("takes no path by a field that its command hasn't", async () => {
+  const root = await folder();
+  const call = callerOf(root);
+  const more = { old_path: NOTES, new_path: "/memories/b.md" };
+  const hidden = { command: "create", path: "/memories/.hidden", file_text: "mine", ...more };
+  await expect(call(hidden)).rejects.toThrow(/is no path in this memory|takes no old_path/);
+  await expect(call({ command: "view", path: NOTES, ...more })).rejects.toThrow(
+    "'view' takes no old_path.",
+  );
+  expect(await readdir(join(root, "memories")).catch(() => [])).toEqual([]);
 });
 
 test("takes names of any language, and a folder's with a slash at its end", async () => {

@@ -196,6 +196,14 @@ test("twenty calls for one refund, all approved, are one refund; the others are 
   expect([asked.length, await refundsIn(file)]).toEqual([1, ["t0"]]);
 });
 
+test("twenty runs that each refund one order, of a book that each opened, are one refund", async () => {
+  const { file } = await newBook();
+  const runs = Array.from({ length: 20 }, () => refundTool(file));
+  const all = await Promise.allSettled(runs.map(({ pay }, index) => pay(`t${index}`)));
+  expect(all.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  expect(await refundsIn(file)).toHaveLength(1);
+});
+
 // The job
 
 const use = (id: string, name: string, input: object) => ({ type: "tool_use", id, name, input });
@@ -357,11 +365,20 @@ async function suspended(settings: Partial<Settings>) {
     return runJob({ ...settings, suspension }, {}, script);
   };
   const book = file.replace(".json", ".orders.json");
+  let waiting = file;
   return {
     ...{ file, book, go },
     begin: () => go({ suspend: file }),
-    answer: (answer: string, script?: Parameters<typeof runJob>[2]) =>
-      go({ resume: file, answer }, script),
+    /** Gives an answer as the line says that was printed last, or to the question in another file. */
+    answer: async (
+      answer: string,
+      script?: Parameters<typeof runJob>[2],
+      resume: string = waiting,
+    ) => {
+      const ran = await go({ resume, answer }, script);
+      waiting = / --resume (\S+) /.exec(ran.stdout.text)?.[1] ?? waiting;
+      return ran;
+    },
   };
 }
 
@@ -375,6 +392,7 @@ refund({ "order": "5107", "cents": 4990, "reason": "Leaks" })
 > (waits for an answer)
 `);
   expect(first.stdout.text).toContain(`
+yes runs refund({ "order": "5107", "cents": 4990, "reason": "Leaks" }), any other answer declines
 go on with: npm start refund -- --resume ${file} --answer yes
 `);
   expect(first.stdout.text).toContain("\nsuspended after 2 turns\n");
@@ -393,6 +411,16 @@ go on with: npm start refund -- --resume ${file} --answer yes
   expect(await refundsIn(book)).toEqual(["toolu_before", "toolu_1"]);
   // Nothing is left to go on with.
   expect((await readdir(join(file, ".."))).toSorted()).toEqual(["run.orders.json"]);
+});
+
+test("the same answer given twice doesn't answer the next question", async () => {
+  const { file, book, begin, answer } = await suspended({});
+  await begin();
+  const { stdout } = await answer("yes", []);
+  const next = file.replace(".json", ".2.json");
+  expect(stdout.text).toContain(`npm start refund -- --resume ${next} --answer yes\n`);
+  await expect(answer("yes", [], file)).rejects.toThrow(`There is no suspended run in ${file}`);
+  expect(await refundsIn(book)).toEqual(["toolu_before", "toolu_1"]);
 });
 
 test("an earlier run's order book isn't overwritten", async () => {
@@ -436,7 +464,7 @@ test("a run that dies after it has paid goes on without paying again", async () 
   await answer("yes", []);
   // As if it had died before it could save the run.
   await copyFile(saved, file);
-  const again = await answer("yes", []);
+  const again = await answer("yes", [], file);
   expect(again.stdout.text).not.toContain("> yes");
   const end = await answer("no", [LETTER]);
   expect(end.results[0]).toMatchObject(told(PAID, /said 'no'/, BEFORE));

@@ -11,6 +11,7 @@
  * From effective-agents 0.1.0: runners/refund/order-book.ts
  */
 import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { ToolError } from "../../patterns/tool.ts";
 import { writeAtomically } from "../shared/atomic-file.ts";
 
@@ -46,9 +47,12 @@ export interface OrderBook {
   readonly refund: (callId: string, input: RefundInput) => Promise<void>;
 }
 
+/** By file, the end of what is written last: however often a book is opened, it's written in turn. */
+const writing = new Map<string, Promise<unknown>>();
+
 /** Opens the book in a file, which must be there. */
 export function openOrderBook(file: string): OrderBook {
-  let last: Promise<unknown> = Promise.resolve();
+  const place = resolve(file);
   // The book's own file, which nobody else writes.
   const orders = async () => JSON.parse(await readFile(file, "utf8")) as readonly Order[];
 
@@ -67,8 +71,11 @@ export function openOrderBook(file: string): OrderBook {
   return {
     orders,
     refund: (callId, input) => {
-      const mine = last.then(() => write(callId, input));
-      last = mine.catch(() => {});
+      const mine = (writing.get(place) ?? Promise.resolve()).then(() => write(callId, input));
+      const end = mine
+        .catch(() => {})
+        .finally(() => writing.get(place) === end && writing.delete(place));
+      writing.set(place, end);
       return mine;
     },
   };

@@ -43,7 +43,8 @@ function cells(step: TraceStep, now: number): readonly string[] {
   const { calls, toolCall } = step;
   const last = calls.at(-1);
   const result = said(step, last?.outcome ?? step.outcome, last?.sent);
-  if (!last) return ["", "", "", [toolCall, result].filter(Boolean).join(" → ")];
+  if (!last)
+    return ["", "", "", [toolCall && harmlessLine(toolCall), result].filter(Boolean).join(" → ")];
   const ms = calls.reduce(
     (sum, call) => sum + (call.outcome === "unfinished" ? now - call.begin : call.ms),
     0,

@@ -2,9 +2,10 @@
  * A run that waits for a person's answer, in a file between two processes.
  *
  *     --suspend run.json                 ask ─► SuspendError ─► run.json
- *     --resume run.json --answer yes     run.json ─► the same question ─► yes ─► the next one, or the end
+ *     --resume run.json --answer yes     run.json ─► the same question ─► yes ─► run.2.json, or the end
  *
- * An answer is for the question that was shown: if it's another by now, the run is suspended again.
+ * An answer is for the question that was shown: if it's another by now, the run is suspended again. Each
+ * question has a file of its own, so that the same command, given twice, doesn't answer the next one.
  *
  * From effective-agents 0.1.0: runners/shared/suspension.ts
  */
@@ -33,7 +34,7 @@ export interface Suspension {
   /** A file of the run's own, beside its file: `run.orders.json`. It stays when the run has ended. Throws
    * a `UsageError` where the run begins and the file is there, or goes on and it isn't. */
   readonly beside: (name: string) => string;
-  /** Saves a run that is suspended, and removes the file of one that has ended. */
+  /** Saves a run that is suspended, and removes the file that it went on from. */
   readonly keep: (result: AgentResult) => Promise<void>;
   /** How to go on, in a line, if it's suspended. */
   readonly next: () => string | undefined;
@@ -71,6 +72,7 @@ export function openSuspension(
       `${file} is there already: go on with it by --resume, or name another file`,
     );
   const saved = resume === undefined ? undefined : readRun(file);
+  const next = resume === undefined ? file : fileAfter(file);
   let waiting: ApprovalRequest | undefined;
 
   return {
@@ -81,7 +83,7 @@ export function openSuspension(
       throw new SuspendError("waits for an answer");
     },
     beside: (name) => {
-      const other = `${file.slice(0, -".json".length)}.${name}.json`;
+      const other = `${baseOf(file)}.${name}.json`;
       if (saved && !existsSync(other))
         throw new UsageError(`${other} isn't there, and the run in ${file} can't go on without it`);
       if (!saved && existsSync(other))
@@ -91,13 +93,28 @@ export function openSuspension(
       return other;
     },
     keep: async (result) => {
-      if (result.status !== "suspended") return rm(file, { force: true });
-      await writeAtomically(file, `${JSON.stringify({ asked: waiting, run: result }, null, 2)}\n`);
+      if (result.status === "suspended")
+        await writeAtomically(
+          next,
+          `${JSON.stringify({ asked: waiting, run: result }, null, 2)}\n`,
+        );
+      if (result.status !== "suspended" || next !== file) await rm(file, { force: true });
     },
     next: () =>
       waiting &&
-      `yes runs it, any other answer declines\ngo on with: ${command} -- --resume ${inShell(file)} --answer yes`,
+      `yes runs ${waiting.call}, any other answer declines\ngo on with: ${command} -- --resume ${inShell(next)} --answer yes`,
   };
+}
+
+/** `run` of `run.json` and of `run.2.json`. */
+function baseOf(file: string): string {
+  return file.replace(/(\.\d+)?\.json$/, "");
+}
+
+/** The file of the question after that in `file`: `run.2.json`, `run.3.json`, and so on. */
+function fileAfter(file: string): string {
+  const [, number = "1"] = /\.(\d+)\.json$/.exec(file) ?? [];
+  return `${baseOf(file)}.${Number(number) + 1}.json`;
 }
 
 function readRun(file: string): SavedRun {
