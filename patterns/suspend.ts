@@ -78,8 +78,12 @@ function goOn({ status, turns, usage, transcript, results }: SuspendedRun): Begi
   // The turn is as the model gave it, and JSON has kept it.
   const content = (Array.isArray(waiting?.content) ? waiting.content : []) as ContentBlock[];
   const ids = new Set(toolCalls(content.filter(isObject)).map(({ id }) => id));
-  const known = Array.isArray(results) && results.every((one) => ids.has(one?.tool_use_id));
-  const isOpen = waiting?.role === "assistant" && known && results.length < ids.size;
+  const isNamed = [...ids].every((id) => typeof id === "string" && id !== "");
+  const isResult = (one: ToolResultBlockParam) =>
+    one?.type === "tool_result" && ids.has(one.tool_use_id);
+  const done = Array.isArray(results) && results.every(isResult) ? results : undefined;
+  const isOnce = new Set(done?.map((one) => one.tool_use_id)).size === done?.length;
+  const isOpen = waiting?.role === "assistant" && isNamed && isOnce && done.length < ids.size;
   const isCounted = Number.isSafeInteger(turns) && turns >= 1 && isUsage(usage);
   if (status !== "suspended" || !isOpen || !isCounted) {
     throw new TypeError("That is no suspended run: pass a result with status suspended as it was");
@@ -93,7 +97,9 @@ function goOn({ status, turns, usage, transcript, results }: SuspendedRun): Begi
 }
 
 function isUsage(usage: unknown): boolean {
-  return isObject(usage) && Object.values(usage).every(Number.isFinite);
+  return (
+    isObject(usage) && Object.values(usage).every((count) => Number.isFinite(count) && count >= 0)
+  );
 }
 
 function isObject(value: unknown): value is object {

@@ -928,7 +928,17 @@ test("a suspended run that isn't as it was is refused before any call", async ()
     { ...good, results: [...good.results, call] },
     { ...good, results: [null] },
     { ...good, results: [{ ...call, tool_use_id: "t9" }] },
+    { ...good, results: [{ tool_use_id: "t2", content: "3" }] },
+    {
+      ...good,
+      transcript: good.transcript.map(({ role, content }) => ({
+        role,
+        content:
+          typeof content === "string" ? content : content.map((block) => ({ ...block, id: "" })),
+      })),
+    },
     { ...good, usage: undefined },
+    { ...good, usage: { ...good.usage, input_tokens: -5 } },
     { ...good, usage: { ...good.usage, input_tokens: "5" } },
     { ...good, transcript: [...good.transcript.slice(0, -1), { role: "user", content: [null] }] },
     {
