@@ -1,7 +1,7 @@
 /** The app: its page, a ticket as a request, who leaves, what it spends, and the trace that it sends. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, type RequestOptions, request, type Server } from "node:http";
 import { connect } from "node:net";
 import { json } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
@@ -45,6 +45,22 @@ test("shows the page", async () => {
   const response = await fetch(await start(createLlm({ client: model.client() })));
   expect(response.headers.get("content-type")).toContain("text/html");
   expect(await response.text()).toBe("<p>the page</p>");
+});
+
+test.for<[string, RequestOptions, number]>([
+  ["another site's page", { method: "POST", headers: { origin: "http://evil.example" } }, 403],
+  [
+    "a name that leads here",
+    { method: "POST", headers: { host: "evil.example", origin: "http://evil.example" } },
+    403,
+  ],
+  ["another path", { method: "POST", path: "/tickets" }, 404],
+  ["another method", { method: "PUT" }, 405],
+])("refuses %s", async ([, options, status]) => {
+  const model = await startServer(LABEL);
+  const url = await start(createLlm({ client: model.client() }));
+  const [response] = await once(request(url, options).end("Hi"), "response");
+  expect([response.statusCode, model.requests.length]).toEqual([status, 0]);
 });
 
 test("sends each step as it starts and ends, then the result and what it cost", async () => {
@@ -128,7 +144,7 @@ test("takes no harm from a reader who leaves in the middle of the request", asyn
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   const [request] = await Promise.all([
     once(server, "request").then(([request]) => request),
-    socket.write("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nHi"),
+    socket.write("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nHi"),
   ]);
   const closed = new Promise((resolve) => request.on("close", resolve));
   socket.destroy();

@@ -43,4 +43,5 @@ const [signal] = await Promise.race([once(process, "SIGINT"), once(process, "SIG
 server.close();
 server.closeAllConnections();
 await stopTelemetry();
-process.exitCode = signal === "SIGINT" ? 130 : 143;
+// At once, whatever a collector still keeps waiting for.
+process.exit(signal === "SIGINT" ? 130 : 143);

@@ -14,16 +14,21 @@ import { sortTicket } from "../route.ts";
 
 const MAX_USD = 0.25;
 const MAX_CHARACTERS = 20_000;
+/** This machine's names. Where the app is served from elsewhere, it's the site's. */
+const HOST = /^(localhost|127\.0\.0\.1)(:\d+)?$/;
 
 type OpenDoor = () => Llm | Promise<Llm>;
 
 /** GET the page, POST a ticket. One door for the process caps the calls in flight. */
 export function createTicketServer(page: string, openDoor: OpenDoor) {
   return createServer((request, response) => {
-    const { origin, host } = request.headers;
-    // Another site's page that is open in the same browser.
-    if (origin !== undefined && origin !== `http://${host}`) return response.writeHead(403).end();
+    const { origin, host = "" } = request.headers;
+    // Another site's page that is open in the same browser, or a name of its own that leads here.
+    const isOwn = origin === undefined || origin === `http://${host}`;
+    if (!isOwn || !HOST.test(host)) return response.writeHead(403).end();
+    if (request.url !== "/") return response.writeHead(404).end();
     if (request.method === "POST") return answer(request, response, openDoor);
+    if (request.method !== "GET") return response.writeHead(405, { allow: "GET, POST" }).end();
     return response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(page);
   });
 }
