@@ -195,6 +195,12 @@ test.for<[string, string, RegExp]>([
     '{"asked":{},"run":{}}',
     /^This is a suspended run: .*--resume <file> --answer yes/,
   ],
+  ["a trace without steps", JSON.stringify({ ...TRACE, steps: [] }), /^The trace holds no steps$/],
+  [
+    "two traces",
+    `${JSON.stringify(TRACE)}\n${JSON.stringify(TRACE)}`,
+    /^The file holds 2 traces: give each a file of its own$/,
+  ],
   ["an empty export", '{"resourceSpans":[]}', /^The export holds no spans$/],
 ])("says of %s what it is", ([, text, message]) => {
   expect(problemOf(text)).toMatch(message);

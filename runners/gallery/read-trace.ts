@@ -21,13 +21,15 @@ const MAKE_ONE = "npm run live route -- --trace run.json makes a trace";
 export function readTrace(text: string): TraceFile {
   const content = text.replace(/^\uFEFF/, "").trim();
   if (content === "") throw new FormatError(`The file is empty. ${MAKE_ONE}`);
-  const values = parseAll(content);
+  const values = parseAll(content).flat();
   const [first] = values;
   const fields = isRecord(first) ? first : {};
   const { format } = fields;
-  if (format === "effective-agents/trace") return ours(fields);
-  const exports = values.flat();
-  if (exports.length > 0 && exports.every(isExport)) return readExports(exports);
+  if (format === "effective-agents/trace") {
+    if (values.length === 1) return ours(fields);
+    throw new FormatError(`The file holds ${values.length} traces: give each a file of its own`);
+  }
+  if (values.length > 0 && values.every(isExport)) return readExports(values);
   throw new FormatError(whatElse(fields));
 }
 
@@ -68,6 +70,7 @@ function ours(value: Readonly<Record<string, unknown>>): TraceFile {
   // Copied, so that nothing in it is deeper than a page can show.
   const trace = plain(value);
   checkTrace(trace);
+  if (trace.steps.length === 0) throw new FormatError("The trace holds no steps");
   return { ...trace, steps: inTreeOrder(trace.steps, false) };
 }
 

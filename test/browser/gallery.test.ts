@@ -128,9 +128,12 @@ test("Stop cancels the calls of a live run, and the page says so", async () => {
   await page.getByRole("button", { name: "Run live" }).click();
   const call = await api.received(1);
   await page.locator('.sheet [data-path="route/classify"][data-state="flight"]').waitFor();
-  await page.getByRole("button", { name: "Stop" }).click();
+  const focused = () => page.evaluate(() => document.activeElement?.textContent);
+  expect(await focused()).toBe("Stop");
+  await page.keyboard.press("Enter");
   await call.gone;
   await page.locator("#live-said", { hasText: "Stopped" }).waitFor();
+  await expect.poll(focused).toBe("Run live");
   await page.locator('.sheet [data-path="route/classify"][data-state="cancelled"]').waitFor();
   expect(wrong).toEqual([]);
 });

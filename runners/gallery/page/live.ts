@@ -26,8 +26,11 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
   let leave = new AbortController();
   void showSpending();
   const setRunning = (isRunning: boolean) => {
-    if (run) run.disabled = isRunning;
-    stop.disabled = !isRunning;
+    const [before, now] = isRunning ? [run, stop] : [stop, run];
+    if (now) now.disabled = false;
+    // What is disabled loses the focus.
+    if (document.activeElement === before) now?.focus();
+    if (before) before.disabled = true;
   };
   stop.addEventListener("click", () => {
     said.textContent = "Stopping…";
