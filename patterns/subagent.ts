@@ -105,8 +105,9 @@ export class UndeliveredError extends LlmOutputError {
  * Has a subagent do what a brief asks for.
  *
  * The first valid `deliver` ends the run. Whatever is called beside it in the same turn is run to its
- * end, and what it gives isn't used. An invalid one is told what is wrong. One that is far too long is
- * sent back once, and counts all the same if none that is shorter comes and the run itself doesn't fail.
+ * end, and what it gives isn't used; a call that waits for an answer from outside isn't run at all. An
+ * invalid one is told what is wrong. One that is far too long is sent back once, and counts all the same
+ * if none that is shorter comes and the run itself doesn't fail.
  *
  * @throws {TypeError} A part of the brief is empty, a tool is called `deliver`, or `force` is without a
  *   `model`; and whatever `runAgent` throws.
