@@ -110,12 +110,12 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
     section.toggleAttribute("data-growing", !isOver);
     // A moment before its end, what goes on is still in flight.
     player.load(run, isOver ? run.end : run.end - 0.01);
-    const now = before && run.byPath.get(before.path);
-    if (now && now.outcome !== before.outcome) {
-      select(now.path);
-      if (document.activeElement === document.body) panel.querySelector("h2")?.focus();
-    }
     refocus();
+    const now = before && run.byPath.get(before.path);
+    if (!now || now.outcome === before.outcome) return;
+    const isReading = panel.contains(document.activeElement);
+    select(now.path);
+    if (isReading) panel.querySelector("h2")?.focus();
   };
   // A click is one only if what was pressed is still there.
   let isPressed = false;
