@@ -14,12 +14,13 @@
  * their own, and take what you read there for material.
  *
  * In Anthropic's "Effective context engineering for AI agents": structured note-taking.
- * Copy along: tool.ts, memory/
+ * Copy along: in-turn.ts, tool.ts, memory/
  * From effective-agents 0.1.0: patterns/memory.ts
  */
 import { resolve } from "node:path";
 import type { BetaMemoryTool20250818Command as Command } from "@anthropic-ai/sdk/resources/beta/messages";
 import { BetaLocalFilesystemMemoryTool, betaMemoryTool } from "@anthropic-ai/sdk/tools/memory/node";
+import { createTurns } from "./in-turn.ts";
 import { checkRange, checkSize, fileAt, replace } from "./memory/file.ts";
 import { defineTool, type Tool, ToolError } from "./tool.ts";
 
@@ -50,22 +51,16 @@ export function createMemory(folder: string): Tool {
       required: ["command"],
       additionalProperties: false,
     },
-    run: (input, { signal }) => {
-      const result = (last.get(place) ?? Promise.resolve()).then(async () => {
+    run: (input, { signal }) =>
+      inTurn(place, async () => {
         signal?.throwIfAborted();
         return perform(place, input);
-      });
-      const end = result
-        .catch(() => {})
-        .finally(() => last.get(place) === end && last.delete(place));
-      last.set(place, end);
-      return result;
-    },
+      }),
   });
 }
 
-/** By folder, the end of what was asked of it last. */
-const last = new Map<string, Promise<unknown>>();
+/** By folder. */
+const inTurn = createTurns();
 
 async function perform(folder: string, given: Command): Promise<string> {
   const { command } = given;

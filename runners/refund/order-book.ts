@@ -12,6 +12,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { createTurns } from "../../patterns/in-turn.ts";
 import { ToolError } from "../../patterns/tool.ts";
 import { writeAtomically } from "../shared/atomic-file.ts";
 
@@ -47,12 +48,11 @@ export interface OrderBook {
   readonly refund: (callId: string, input: RefundInput) => Promise<void>;
 }
 
-/** By file, the end of what is written last: however often a book is opened, it's written in turn. */
-const writing = new Map<string, Promise<unknown>>();
+/** By file: however often a book is opened, it's written in turn. */
+const inTurn = createTurns();
 
 /** Opens the book in a file, which must be there. */
 export function openOrderBook(file: string): OrderBook {
-  const place = resolve(file);
   // The book's own file, which nobody else writes.
   const orders = async () => JSON.parse(await readFile(file, "utf8")) as readonly Order[];
 
@@ -70,14 +70,7 @@ export function openOrderBook(file: string): OrderBook {
 
   return {
     orders,
-    refund: (callId, input) => {
-      const mine = (writing.get(place) ?? Promise.resolve()).then(() => write(callId, input));
-      const end = mine
-        .catch(() => {})
-        .finally(() => writing.get(place) === end && writing.delete(place));
-      writing.set(place, end);
-      return mine;
-    },
+    refund: (callId, input) => inTurn(resolve(file), () => write(callId, input)),
   };
 }
 
