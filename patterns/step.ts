@@ -112,13 +112,15 @@ export function currentPath(): string {
  * @example
  * const label = await step("classify", async () => readLabel(await llmCall(prompt)));
  */
-export async function step<T>(
+export function step<T>(
   name: string,
   fn: () => T | PromiseLike<T>,
   signal?: AbortSignal,
 ): Promise<T> {
-  checkName(name);
-  return enter(name, fn, signal);
+  return promiseOf(() => {
+    checkName(name);
+    return enter(name, fn, signal);
+  });
 }
 
 /**
@@ -154,20 +156,19 @@ export function checkName(name: string): void {
  * The first unnamed call made in a step is the step's own and has its path; each further one becomes
  * a step (`call#2`), so that no two calls share a path.
  */
-export async function callStep<T>(
+export function callStep<T>(
   name: string | undefined,
   fn: () => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
-  if (name !== undefined) {
-    checkName(name);
-    return enter(name, () => ownCall(fn), signal);
-  }
-  const frame = frames.getStore();
-  if (!frame?.path) return enter("call", () => ownCall(fn), signal);
-  (signal ?? frame.signal)?.throwIfAborted();
-  const unnamed = numbered(frame, "call");
-  return unnamed === "call" ? fn() : enter(unnamed, () => ownCall(fn), signal);
+  if (name !== undefined) return step(name, () => ownCall(fn), signal);
+  return promiseOf(() => {
+    const frame = frames.getStore();
+    if (!frame?.path) return enter("call", () => ownCall(fn), signal);
+    (signal ?? frame.signal)?.throwIfAborted();
+    const unnamed = numbered(frame, "call");
+    return unnamed === "call" ? fn() : enter(unnamed, () => ownCall(fn), signal);
+  });
 }
 
 /** Runs a step's own call, and counts it: one that a layer makes inside of it becomes `call#2`. */
@@ -237,6 +238,16 @@ function enter<T>(
     const subject = { kind: "step", signal, span } as const;
     return frames.run(frame, isWatched ? () => report(frame, subject, fn) : fn);
   });
+}
+
+/** What `fn` gives, or throws at once, as a promise: its own where it gives one. An `async` function would
+ * make two more, and a call passes through several. */
+function promiseOf<T>(fn: () => T | PromiseLike<T>): Promise<T> {
+  try {
+    return Promise.resolve(fn());
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 interface Subject<T> {

@@ -48,18 +48,14 @@ export function watchBody(idleMs: number): BodyWatch {
       return new Response(stream(body, idleMs, keep), response);
     }
     // The SDK reads any other reply whole. Reading for it costs a tenth of wrapping its body.
-    const text = async () => {
-      // Not `body`: whoever cloned the response meanwhile has put another stream in its place.
-      const whole = await readAll(response.body ?? body, idleMs);
-      keep(whole);
-      return whole;
-    };
-    return Object.assign(response, { text, json: async () => JSON.parse(await text()) });
+    // Not `body`: whoever cloned the response meanwhile has put another stream in its place.
+    const text = () => readAll(response.body ?? body, idleMs, keep);
+    return Object.assign(response, { text, json: () => text().then(JSON.parse) });
   };
   return { middleware, body: () => read };
 }
 
-async function readAll(body: Body, idleMs: number): Promise<string> {
+async function readAll(body: Body, idleMs: number, keep: (text: string) => void): Promise<string> {
   const { read } = watch(body, idleMs);
   const chunks: Uint8Array[] = [];
   for (;;) {
@@ -68,7 +64,9 @@ async function readAll(body: Body, idleMs: number): Promise<string> {
     chunks.push(value);
   }
   const [first] = chunks;
-  return decoder.decode(first && chunks.length === 1 ? first : Buffer.concat(chunks));
+  const text = decoder.decode(first && chunks.length === 1 ? first : Buffer.concat(chunks));
+  keep(text);
+  return text;
 }
 
 const decoder = new TextDecoder();
@@ -128,17 +126,19 @@ function watch(body: Body, idleMs: number) {
     // The read under way ends with it, and that is where the error is thrown.
     cancel().catch(() => {});
   };
-  const read = async () => {
+  const heard = (result: Awaited<ReturnType<typeof reader.read>>) => {
+    if (silent) throw new APIConnectionTimeoutError({ message: `No byte came for ${idleMs} ms` });
+    if (result.done) clearTimeout(timer);
+    return result;
+  };
+  const lost = (error: unknown) => {
+    clearTimeout(timer);
+    throw asSdkError(error);
+  };
+  const read = () => {
     timer = timer?.refresh() ?? setTimeout(fallSilent, idleMs);
-    try {
-      const result = await reader.read();
-      if (silent) throw new APIConnectionTimeoutError({ message: `No byte came for ${idleMs} ms` });
-      if (result.done) clearTimeout(timer);
-      return result;
-    } catch (error) {
-      clearTimeout(timer);
-      throw asSdkError(error);
-    }
+    // Each `async` function would make two promises more, at every piece of every reply.
+    return reader.read().then(heard, lost);
   };
   /** Reads on to the end, since only then the connection can be used again; hangs up if none comes. */
   const leave = async () => {

@@ -89,7 +89,14 @@ async function run(
   const settings = { ...readSettings(values, env), signal };
 
   const slots = createSlots(AT_ONCE);
-  const running = asked.map((question) => slots(undefined, () => evaluate(question, settings)));
+  const running = asked.map(async (question) => {
+    await slots.take(undefined);
+    try {
+      return await evaluate(question, settings);
+    } finally {
+      slots.release();
+    }
+  });
   const outcomes: Outcome[] = [];
   for (const [index, outcome] of running.entries()) {
     outcomes[index] = await outcome;
