@@ -143,7 +143,8 @@ test.for(workflows)("$name shows itself in a drawing, and says when and at what 
 const IMPORTER = String.raw`
   const deny = (what) => () => { throw new Error("At import: " + what); };
   const isOurs = () => /\/patterns\//.test(new Error().stack.split("\n")[3]);
-  const loaders = ["PipeWrap", "PipeConnectWrap", "ConnectWrap", "CloseReq", "MessagePort"];
+  // The last are reads of the loader's own (since Node 22); those of ours are denied below.
+  const loaders = ["PipeWrap", "PipeConnectWrap", "ConnectWrap", "CloseReq", "MessagePort", "FSReqPromise"];
   const left = () => process.getActiveResourcesInfo().filter((name) => !loaders.includes(name));
   const write = process.stdout.write.bind(process.stdout);
   for (const name of ["log", "info", "warn", "error", "debug"]) console[name] = deny(name);
@@ -153,6 +154,14 @@ const IMPORTER = String.raw`
     const real = globalThis[name];
     globalThis[name] = (...args) => (isOurs() ? deny(name)() : real(...args));
   }
+  const fs = process.getBuiltinModule("node:fs");
+  for (const api of [fs, fs.promises]) {
+    for (const [name, real] of Object.entries(api)) {
+      if (typeof real !== "function" || /^[A-Z]/.test(name)) continue;
+      api[name] = (...args) => (isOurs() ? deny("fs." + name)() : real(...args));
+    }
+  }
+  process.getBuiltinModule("node:module").syncBuiltinESMExports();
   process.env = new Proxy(process.env, {
     get: (env, name) => (isOurs() ? deny(name)() : env[name]),
   });

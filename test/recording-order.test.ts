@@ -286,14 +286,15 @@ test("a paced stream keeps its turn between its events", async () => {
 });
 
 test.each([
-  ["told to", { status: 529, headers: { "retry-after-ms": "60" }, body: { text: "" } }],
+  ["told to", { status: 529, headers: { "retry-after-ms": "300" }, body: { text: "" } }],
   ["by itself", undefined],
 ])(
   "while the SDK waits %s before it tries again, no other reply goes first",
   async (_, failure) => {
     const failed = { ...line("a", 0, 1), outcome: failure ? "replied" : "broken", reply: failure };
     const file = await tapeOf([failed, line("a", 60, 10), line("b", 0, 80)]);
-    const options = { mode: "replay", pace: 1, quietMs: 5, maxRetries: 1 } as const;
+    // Shorter than the wait, and long enough for a busy machine to send what comes after it.
+    const options = { mode: "replay", pace: 1, quietMs: 100, maxRetries: 1 } as const;
     const { llm } = await open(file, options);
     const ended: string[] = [];
     const call = async (name: string) => void ended.push(await llm.llmCall("Hi", { name }));
