@@ -233,7 +233,11 @@ test.for([
 
 test.for([
   [5000, ["0", "1 s", "2 s", "3 s", "4 s"]],
-  [117_000, ["0", "50 s", "1 min 40 s"]],
+  [0.4, ["0"]],
+  [117_000, ["0", "30 s", "1 min", "1 min 30 s"]],
+  [4_500_000, ["0", "15 min", "30 min", "45 min", "1 h"]],
+  [100_000_000, ["0", "6 h", "12 h", "18 h", "1 d"]],
+  [800_000_000, ["0", "2 d", "4 d", "6 d", "8 d"]],
   [0, ["0"]],
 ] as const)("an axis up to %d ms is marked at round times", ([end, marks]) => {
   expect(axisTicks(end).map(tickWords)).toEqual(marks);
