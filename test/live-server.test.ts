@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { type Live, startLive } from "./shared/live.ts";
 import { type Answer, fails, hold, reply } from "./shared/server.ts";
@@ -162,6 +163,21 @@ test.for<[string, unknown, Record<string, string>, number, string]>([
   const response = await post(server, "/api/run", body, { headers });
   expect([response.status, await response.text()]).toEqual([status, message]);
   expect(server.api.requests).toEqual([]);
+});
+
+test("refuses too much that comes piece by piece", async () => {
+  const { port, api } = await live();
+  const host = `127.0.0.1:${port}`;
+  const headers = { host, origin: `http://${host}`, "content-type": "application/json" };
+  const sent = request({ host: "127.0.0.1", port, path: "/api/run", method: "POST", headers });
+  for (let piece = 0; piece < 30; piece += 1) sent.write("a".repeat(100_000));
+  sent.end();
+  const [response] = await once(sent, "response");
+  expect([response.statusCode, await text(response)]).toEqual([
+    413,
+    "The input is longer than 200,000 bytes",
+  ]);
+  expect(api.requests).toEqual([]);
 });
 
 // A run

@@ -12,7 +12,6 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
 import { BudgetError } from "../../patterns/errors.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import type { RunEvent } from "../../patterns/step.ts";
@@ -141,20 +140,25 @@ async function readBody(request: IncomingMessage): Promise<Readonly<Record<strin
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
     throw new Refusal(415, "A request's body must be JSON");
   }
-  let size = 0;
-  request.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > MAX_BODY) request.destroy();
-  });
-  const length = Number(request.headers["content-length"] ?? 0);
-  if (length > MAX_BODY)
-    throw new Refusal(413, `The input is longer than ${MAX_BODY.toLocaleString("en")} bytes`);
+  const body = await textOf(request);
   try {
-    const body: unknown = JSON.parse(await text(request));
-    return Object(body);
+    return Object(JSON.parse(body));
   } catch {
     throw new Refusal(400, "The body isn't JSON");
   }
+}
+
+/** The text of a body. What is beyond the limit is let go by, so that its sender gets to hear of it. */
+async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size <= MAX_BODY) chunks.push(chunk);
+  }
+  if (size > MAX_BODY)
+    throw new Refusal(413, `The input is longer than ${MAX_BODY.toLocaleString("en")} bytes`);
+  return Buffer.concat(chunks).toString();
 }
 
 async function run(
