@@ -300,3 +300,19 @@ test("markup in prompts, replies, names and errors is shown as text and never ru
   expect(await page.locator("main img, main script").count()).toBe(0);
   expect(wrong).toEqual([]);
 });
+
+test("what turns the direction of a text is shown by its code, in all that is read or heard", async () => {
+  const { page } = await show("hostile");
+  await page.locator(".row").first().click();
+  for (const fold of await page.locator("#details summary").all()) await fold.click();
+  for (const place of [".lead .sentence", ".run-title", ".sheet", ".row", "#details h2"]) {
+    expect(await page.locator(place).first().textContent(), place).toContain("<U+202E>");
+  }
+  const said = await page.evaluate(() => {
+    const labels = [...document.querySelectorAll("[title], [aria-label]")].map(
+      (element) => `${element.getAttribute("title")} ${element.ariaLabel}`,
+    );
+    return [document.title, document.querySelector("main")?.textContent, ...labels].join("\n");
+  });
+  expect(said).not.toMatch(/\p{Bidi_Control}/u);
+});

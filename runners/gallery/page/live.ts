@@ -5,7 +5,7 @@
  */
 import type { TraceFile, TraceStep } from "../../../patterns/trace-file.ts";
 import { dollars } from "../../shared/words.ts";
-import { byId } from "./dom.ts";
+import { byId, setText } from "./dom.ts";
 
 /** How the panel shows what it gets. */
 interface Show {
@@ -33,7 +33,7 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
     if (before) before.disabled = true;
   };
   stop.addEventListener("click", () => {
-    said.textContent = "Stopping…";
+    setText(said, "Stopping…");
     // Before it has a name, leaving is what stops it.
     if (id === undefined) leave.abort(new Error("Stopped"));
     else void post("/api/stop", { run: id });
@@ -42,7 +42,7 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
     event.preventDefault();
     [id, leave] = [undefined, new AbortController()];
     setRunning(true);
-    said.textContent = "Running…";
+    setText(said, "Running…");
     const live = createLiveTrace(pattern);
     const rest = eachMoment(() => live.isGoingOn() && grow(live.now()));
     try {
@@ -57,12 +57,12 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
           follow(live.trace(), false);
         }
         if (event === "end") {
-          said.textContent = String(fields.error ?? fields.words ?? "Done");
+          setText(said, String(fields.error ?? fields.words ?? "Done"));
           follow(live.trace(), true);
         }
       }
     } catch (error) {
-      said.textContent = error instanceof Error ? error.message : String(error);
+      setText(said, error instanceof Error ? error.message : String(error));
     }
     rest();
     setRunning(false);
