@@ -104,7 +104,8 @@ test("a live run that goes on disturbs neither the focus, nor what is read, nor 
   const row = page.locator('.row[data-path="route/classify"]');
   await page.locator('.row[data-path="route/classify"][data-state="flight"]').waitFor();
   await row.click();
-  await page.locator('#details [data-state="unfinished"]').waitFor();
+  await page.locator('#details [data-state="flight"]').waitFor();
+  expect(await page.locator("#details").textContent()).not.toContain("unfinished");
   await row.focus();
   reply("<label>billing</label>")(first);
   await page.locator('#details [data-state="ok"]').waitFor();
@@ -119,6 +120,45 @@ test("a live run that goes on disturbs neither the focus, nor what is read, nor 
   await page.mouse.up();
   await page.locator("#details h2", { hasText: /^route$/ }).waitFor();
   await page.locator('.sheet [data-path="route/billing"][data-state="ok"]').waitFor();
+  expect(wrong).toEqual([]);
+});
+
+test("an earlier moment of a live run is held until it's followed again", async () => {
+  const { page, api, wrong } = await livePage([hold]);
+  await page.locator("#input").fill("I was charged twice.");
+  await page.getByRole("button", { name: "Run live" }).click();
+  const first = await api.received(1);
+  const billing = page.locator('.sheet [data-path="route/billing"]');
+  await page.locator('.sheet [data-path="route/classify"][data-state="flight"]').waitFor();
+  const [slider, clock] = [page.locator("#time"), page.locator(".clock")];
+  const sides = async () => ((await clock.textContent()) ?? "").split(" of ");
+  await slider.fill("5000");
+  const [held] = await sides();
+  reply("<label>billing</label>")(first);
+  const second = await api.received(2);
+  await billing.waitFor();
+  expect((await sides())[0]).toBe(held);
+  expect(await billing.getAttribute("data-state")).toBe("waiting");
+  const [, before] = await sides();
+  await expect.poll(async () => (await sides())[1]).not.toBe(before);
+  expect((await sides())[0]).toBe(held);
+
+  await page.getByRole("button", { name: "Follow" }).click();
+  await page.locator('.sheet [data-path="route/billing"][data-state="flight"]').waitFor();
+  await page.getByRole("button", { name: "Pause" }).click();
+  const [paused] = await sides();
+  await expect.poll(async () => (await sides())[1]).not.toBe(paused);
+  expect((await sides())[0]).toBe(paused);
+  await slider.fill("10000");
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+
+  await slider.fill("0");
+  reply("Dear customer, we will look.")(second);
+  await page.locator("#live-said", { hasText: "Dear customer" }).waitFor();
+  await page.getByRole("button", { name: "Play" }).waitFor();
+  expect(await billing.getAttribute("data-state")).toBe("waiting");
+  await page.keyboard.press("End");
+  expect(await billing.getAttribute("data-state")).toBe("ok");
   expect(wrong).toEqual([]);
 });
 

@@ -56,15 +56,15 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
           live.add(data as TraceStep); // the server is the page's own
           follow(live.trace(), false);
         }
-        if (event === "end") {
-          setText(said, String(fields.error ?? fields.words ?? "Done"));
-          follow(live.trace(), true);
-        }
+        if (event === "end") setText(said, String(fields.error ?? fields.words ?? "Done"));
       }
     } catch (error) {
       setText(said, error instanceof Error ? error.message : String(error));
     }
     rest();
+    // However it has ended: nothing more is heard of it.
+    const trace = live.trace();
+    if (trace.steps.length > 0) follow(trace, true);
     setRunning(false);
   });
 }
