@@ -55,9 +55,9 @@ test("a run of one's own is shown on another pattern's page", async () => {
 });
 
 /** The page of route from a server whose API gives these answers. */
-async function livePage(answers: [Answer, ...Answer[]]) {
-  const site = await makeSite(gallery, { isLive: true, capUsd: 0.5 });
-  const { url, api } = await startLive(site, answers);
+async function livePage(answers: [Answer, ...Answer[]], capUsd = 0.5) {
+  const site = await makeSite(gallery, { isLive: true, capUsd });
+  const { url, api } = await startLive(site, answers, capUsd);
   const page = await browser.newPage();
   onTestFinished(() => page.close());
   const wrong: string[] = [];
@@ -77,6 +77,7 @@ test("a pattern runs live on an input that is typed, and what it gave and spent 
   await page.locator('.sheet [data-path="route/billing"][data-state="ok"]').waitFor();
   await page.locator("#live-said", { hasText: "Dear customer" }).waitFor();
   expect(await page.locator("#spent").textContent()).toBe("$0.0001");
+  expect(await page.locator("#left").textContent()).toBe("$0.4999 left.");
   expect(JSON.stringify(api.requests[0]?.body)).toContain("I was charged twice.");
   expect(wrong).toEqual([]);
 });
@@ -176,4 +177,26 @@ test("Stop cancels the calls of a live run, and the page says so", async () => {
   await expect.poll(focused).toBe("Run live");
   await page.locator('.sheet [data-path="route/classify"][data-state="cancelled"]').waitFor();
   expect(wrong).toEqual([]);
+});
+
+test("the page says what is reserved after a Stop, and runs nothing that what is left can't pay", async () => {
+  const { page, api } = await livePage([hold], 0.3);
+  await page.locator("#input").fill("I was charged twice.");
+  const run = page.getByRole("button", { name: "Run live" });
+  await run.click();
+  await api.received(1);
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator("#live-said", { hasText: "Stopped" }).waitFor();
+  expect(await page.locator("#spent").textContent()).toBe("$0.0000");
+  expect(await page.locator("#left").textContent()).toMatch(
+    /^\$0\.16\d\d reserved for calls that were cancelled and may be billed\. \$0\.13\d\d left, which pays no more calls: /,
+  );
+  await page.locator('[type=submit][aria-disabled="true"]').waitFor();
+  await run.press("Enter");
+  expect(await page.locator("#live-said").textContent()).toBe("Stopped");
+
+  // As a page that is opened later has it, too.
+  await page.reload();
+  await page.locator('[type=submit][aria-disabled="true"]').waitFor();
+  expect(api.requests).toHaveLength(1);
 });

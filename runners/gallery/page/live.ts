@@ -24,7 +24,7 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
   const run = form?.querySelector<HTMLButtonElement>("[type=submit]");
   let id: string | undefined;
   let leave = new AbortController();
-  void showSpending();
+  void showSpending(pattern);
   const setRunning = (isRunning: boolean) => {
     const [before, now] = isRunning ? [run, stop] : [stop, run];
     if (now) now.disabled = false;
@@ -40,6 +40,7 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
   });
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();
+    if (run?.ariaDisabled === "true") return;
     [id, leave] = [undefined, new AbortController()];
     setRunning(true);
     setText(said, "Running…");
@@ -90,15 +91,24 @@ function post(url: string, body: unknown, signal?: AbortSignal): Promise<Respons
 }
 
 /** What other pages have spent, too. */
-async function showSpending(): Promise<void> {
-  const response = await fetch("/api/spent").catch(() => undefined);
+async function showSpending(pattern: string): Promise<void> {
+  const url = `/api/spent?pattern=${encodeURIComponent(pattern)}`;
+  const response = await fetch(url).catch(() => undefined);
   if (response?.ok) showSpent(Object(await response.json()));
 }
 
-function showSpent({ usd, unsettledUsd }: Record<string, unknown>): void {
-  const [sure, most] = [Number(usd ?? 0), Number(usd ?? 0) + Number(unsettledUsd ?? 0)];
-  byId("spent").textContent = most > sure ? `${dollars(sure)} to ${dollars(most)}` : dollars(sure);
-  byId<HTMLMeterElement>("meter").value = most;
+/** Tells what was spent, what is reserved, and what is left; where that pays no call, nothing is run. */
+function showSpent({ usd, unsettledUsd, leftUsd, paysCall }: Record<string, unknown>): void {
+  const [spent, reserved] = [Number(usd), Number(unsettledUsd)];
+  setText(byId("spent"), dollars(spent));
+  byId<HTMLMeterElement>("meter").value = spent + reserved;
+  const sentences = [
+    reserved > 0 &&
+      `${dollars(reserved)} reserved for calls that were cancelled and may be billed.`,
+    `${dollars(Number(leftUsd))} left${paysCall ? "." : ", which pays no more calls: start the server again with --budget."}`,
+  ];
+  setText(byId("left"), sentences.filter(Boolean).join(" "));
+  byId("live").querySelector("[type=submit]")?.setAttribute("aria-disabled", String(!paysCall));
 }
 
 /** A trace that grows. */
