@@ -61,6 +61,18 @@ test("what takes no time is never in flight", () => {
   expect(statesAt(trace, 10)["chain/gate"]).toBe("ok");
 });
 
+test("what goes on in a run under way is in flight at any later moment, and its end is no event", () => {
+  const trace = traceOf({
+    run: { at: [0, 500], outcome: "unfinished" },
+    "run/first": { at: [0, 300] },
+    "run/second": { at: [300, 500], outcome: "unfinished" },
+  });
+  const run = runOf(trace, true);
+  expect(run.steps.map((step) => stateAt(step, 9_000))).toEqual(["flight", "ok", "flight"]);
+  expect([run.end, momentsOf(run)]).toEqual([500, [0, 300]]);
+  expect(momentsOf(runOf(trace))).toEqual([0, 300, 500]);
+});
+
 test("sums hold what has ended, and say what is in flight", () => {
   const run = runOf(FAN_OUT);
   expect(totalsAt(run, 0)).toMatchObject({ inFlight: 3, answered: 0, tokensIn: 0, usd: 0 });
