@@ -61,6 +61,18 @@ test("what takes no time is never in flight", () => {
   expect(statesAt(trace, 10)["chain/gate"]).toBe("ok");
 });
 
+test("what goes on in a run under way is in flight at any later moment, and its end is no event", () => {
+  const trace = traceOf({
+    run: { at: [0, 500], outcome: "unfinished" },
+    "run/first": { at: [0, 300] },
+    "run/second": { at: [300, 500], outcome: "unfinished" },
+  });
+  const run = runOf(trace, true);
+  expect(run.steps.map((step) => stateAt(step, 9_000))).toEqual(["flight", "ok", "flight"]);
+  expect([run.end, momentsOf(run)]).toEqual([500, [0, 300]]);
+  expect(momentsOf(runOf(trace))).toEqual([0, 300, 500]);
+});
+
 test("sums hold what has ended, and say what is in flight", () => {
   const run = runOf(FAN_OUT);
   expect(totalsAt(run, 0)).toMatchObject({ inFlight: 3, answered: 0, tokensIn: 0, usd: 0 });
@@ -233,7 +245,11 @@ test.for([
 
 test.for([
   [5000, ["0", "1 s", "2 s", "3 s", "4 s"]],
-  [117_000, ["0", "50 s", "1 min 40 s"]],
+  [0.4, ["0"]],
+  [117_000, ["0", "30 s", "1 min", "1 min 30 s"]],
+  [4_500_000, ["0", "15 min", "30 min", "45 min", "1 h"]],
+  [100_000_000, ["0", "6 h", "12 h", "18 h", "1 d"]],
+  [800_000_000, ["0", "2 d", "4 d", "6 d", "8 d"]],
   [0, ["0"]],
 ] as const)("an axis up to %d ms is marked at round times", ([end, marks]) => {
   expect(axisTicks(end).map(tickWords)).toEqual(marks);

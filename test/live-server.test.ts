@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { type Live, startLive } from "./shared/live.ts";
 import { type Answer, fails, hold, reply } from "./shared/server.ts";
@@ -164,6 +165,21 @@ test.for<[string, unknown, Record<string, string>, number, string]>([
   expect(server.api.requests).toEqual([]);
 });
 
+test("refuses too much that comes piece by piece", async () => {
+  const { port, api } = await live();
+  const host = `127.0.0.1:${port}`;
+  const headers = { host, origin: `http://${host}`, "content-type": "application/json" };
+  const sent = request({ host: "127.0.0.1", port, path: "/api/run", method: "POST", headers });
+  for (let piece = 0; piece < 30; piece += 1) sent.write("a".repeat(100_000));
+  sent.end();
+  const [response] = await once(sent, "response");
+  expect([response.statusCode, await text(response)]).toEqual([
+    413,
+    "The input is longer than 200,000 bytes",
+  ]);
+  expect(api.requests).toEqual([]);
+});
+
 // A run
 
 test("tells of each step as it starts and ends, of what was spent, and of the result", async () => {
@@ -188,7 +204,7 @@ test("tells of each step as it starts and ends, of what was spent, and of the re
     calls: [{ outcome: "ok", sent: true, usage: { input_tokens: 12, output_tokens: 3 } }],
   });
   const spent = told.filter(({ event }) => event === "spent").map(({ data }) => data);
-  expect(spent[0]).toEqual({ usd: 0, unsettledUsd: 0, capUsd: 0.5 });
+  expect(spent[0]).toEqual({ usd: 0, unsettledUsd: 0, leftUsd: 0.5, paysCall: true });
   const usd = (2 * (12 * 2 + 3 * 10)) / 1e6;
   expect(spent.at(-1)).toMatchObject({ usd: expect.closeTo(usd, 12) });
   expect(told.at(-1)).toMatchObject({
@@ -228,7 +244,10 @@ test("spends no more than the cap, over all runs", async () => {
   expect(server.api.requests).toHaveLength(2);
   // A page that is opened later is told what the others have spent.
   const spent = await fetch(new URL("/api/spent", server.url));
-  expect(await spent.json()).toMatchObject({ usd: expect.closeTo(0.3, 5), capUsd: 0.4 });
+  expect(await spent.json()).toMatchObject({
+    usd: expect.closeTo(0.3, 5),
+    leftUsd: expect.closeTo(0.1, 5),
+  });
 });
 
 test("answers an address that is none", async () => {
@@ -267,8 +286,8 @@ test("a stopped run cancels its calls, and no other run's", async () => {
   expect((await until(second, "end")).data).toEqual({ error: "Stopped" });
 });
 
-test("says what a cancelled call may have cost", async () => {
-  const server = await live([hold]);
+test("says what a cancelled call may have cost, and whether what is left pays another", async () => {
+  const server = await live([hold], 0.3);
   const events = eventsOf(await post(server, "/api/run", { pattern: "route", input: "Hello?" }));
   const { data } = await until(events, "run");
   await server.api.received(1);
@@ -281,6 +300,12 @@ test("says what a cancelled call may have cost", async () => {
     "unsettledUsd",
     expect.toSatisfy((usd) => usd > 0.16),
   );
+  expect(spent).toMatchObject({ usd: 0, paysCall: false });
+  // What a pattern's calls may cost isn't known before one was seen.
+  const spentFor = async (pattern: string) =>
+    (await fetch(new URL(`/api/spent?pattern=${pattern}`, server.url))).json();
+  expect(await spentFor("route")).toEqual(spent);
+  expect(await spentFor("vote")).toEqual({ ...spent, paysCall: true });
 });
 
 test("whoever closes the page cancels the calls", async () => {

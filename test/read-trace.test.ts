@@ -244,14 +244,20 @@ test("reads what OpenTelemetry's exporter writes of a run, prompts and replies t
 test.for<[string, (...exports: string[]) => string]>([
   ["one a line, as the collector's file exporter writes them", (a, b) => `${a}\n${b}\n`],
   ["in a list", (a, b) => `[${a},\n${b}]`],
-])("reads several exports, %s", ([, join]) => {
-  const line = JSON.stringify(JSON.parse(EXPORT));
-  const later = line.replaceAll('"traceId":"', '"traceId":"f');
-  const { steps } = readTrace(join(line, later));
-  const roots = steps.filter(({ path }) => !path.includes("/")).map(({ path }) => path);
-  expect(roots).toEqual(["vote", "vote#2"]);
-  expect(steps).toHaveLength(16);
-});
+])(
+  "reads several exports of one trace, %s, and says of two traces that they are two",
+  ([, join]) => {
+    const line = JSON.stringify(JSON.parse(EXPORT));
+    const later = line.replaceAll('panId":"', 'panId":"f');
+    const { steps } = readTrace(join(line, later));
+    const roots = steps.filter(({ path }) => !path.includes("/")).map(({ path }) => path);
+    expect(roots).toEqual(["vote", "vote#2"]);
+    expect(steps).toHaveLength(16);
+    expect(problemOf(join(line, line.replaceAll('"traceId":"', '"traceId":"f')))).toBe(
+      "The export holds 2 traces, told apart by their traceId: give each a file of its own",
+    );
+  },
+);
 
 function spans(...list: readonly object[]): string {
   const filled = list.map((span, index) => ({

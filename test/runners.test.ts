@@ -879,7 +879,12 @@ test.for([
   [59_960, "1 min 0 s"],
   [125_000, "2 min 5 s"],
   [119_600, "2 min 0 s"],
-  [3_600_000, "60 min 0 s"],
+  [3_599_400, "59 min 59 s"],
+  [3_599_600, "1 h 0 min"],
+  [4_500_000, "1 h 15 min"],
+  [86_369_000, "23 h 59 min"],
+  [86_371_000, "1 d 0 h"],
+  [266_400_000, "3 d 2 h"],
 ] as const)("%d ms are %s", ([ms, text]) => {
   expect(duration(ms)).toBe(text);
   expect(duration(ms, true)).toBe(`~${text}`);

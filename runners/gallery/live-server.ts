@@ -4,6 +4,7 @@
  *     GET /route.html                      the page, with a panel to run the pattern
  *     POST /api/run {pattern, input}  ─►   events: run, step, text, spent, end
  *     POST /api/stop {run}            ─►   stops it; so does closing the connection
+ *     GET /api/spent?pattern=route    ─►   what was spent, as the event of that name tells it
  *
  * It listens on 127.0.0.1 alone. Any page that is open in the browser could send requests there, and any
  * name could be made to lead there, so Host and Origin must be its own. The key stays in this process.
@@ -12,7 +13,6 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
 import { BudgetError } from "../../patterns/errors.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import type { RunEvent } from "../../patterns/step.ts";
@@ -23,6 +23,7 @@ import type { Job } from "../shared/job.ts";
 import { type LoadJob, runJob } from "../shared/perform.ts";
 import type { Source } from "../shared/source.ts";
 import type { Site } from "./site.ts";
+import { createSpending, type Spending } from "./spending.ts";
 
 export interface LiveSettings {
   readonly site: Site;
@@ -48,6 +49,13 @@ export interface LiveServer {
 /** The longest request that is read, in bytes. */
 const MAX_BODY = 200_000;
 
+/** What requests are answered from. */
+interface Served extends LiveSettings {
+  /** What stops the runs under way, by their ids. */
+  readonly runs: Map<string, AbortController>;
+  readonly spending: Spending;
+}
+
 /** What a request is answered with instead of what it asks for. */
 class Refusal extends Error {
   readonly status: number;
@@ -60,10 +68,11 @@ class Refusal extends Error {
 
 /** Starts the server. Throws what Node does where the port is taken. */
 export async function startLiveServer(settings: LiveSettings): Promise<LiveServer> {
-  const { port, signal } = settings;
+  const { port, signal, budget, capUsd } = settings;
   const runs = new Map<string, AbortController>();
+  const served = { ...settings, runs, spending: createSpending(budget, capUsd) };
   const server = createServer((request, response) => {
-    answer(request, response, settings, runs).catch((error: unknown) => {
+    answer(request, response, served).catch((error: unknown) => {
       const { status, message } =
         error instanceof Refusal ? error : new Refusal(500, explain(error));
       if (!response.headersSent)
@@ -92,31 +101,30 @@ export async function startLiveServer(settings: LiveSettings): Promise<LiveServe
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  settings: LiveSettings,
-  runs: Map<string, AbortController>,
+  served: Served,
 ): Promise<void> {
-  const { pathname } = checkAddress(request);
+  const { pathname, searchParams } = checkAddress(request);
   response.setHeader("x-content-type-options", "nosniff");
   response.setHeader("cache-control", "no-store");
   response.setHeader("cross-origin-resource-policy", "same-origin");
   response.setHeader("content-security-policy", "frame-ancestors 'none'");
   if (request.method === "GET" && pathname === "/api/spent") {
     response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify(spentOf(settings)));
+    response.end(JSON.stringify(served.spending.of(searchParams.get("pattern") ?? "")));
     return;
   }
   if (request.method === "GET" || request.method === "HEAD") {
-    const page = settings.site.get(pathname === "/" ? "index.html" : pathname.slice(1));
+    const page = served.site.get(pathname === "/" ? "index.html" : pathname.slice(1));
     if (page === undefined) throw new Refusal(404, "There is no such page");
     response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
     response.end(request.method === "GET" ? page : undefined);
     return;
   }
   if (request.method !== "POST") throw new Refusal(405, "GET and POST are answered");
-  if (pathname === "/api/run") return run(await readBody(request), response, settings, runs);
+  if (pathname === "/api/run") return run(await readBody(request), response, served);
   if (pathname === "/api/stop") {
     const { run } = await readBody(request);
-    runs.get(String(run))?.abort(new Error("stopped"));
+    served.runs.get(String(run))?.abort(new Error("stopped"));
     response.writeHead(204).end();
     return;
   }
@@ -141,36 +149,41 @@ async function readBody(request: IncomingMessage): Promise<Readonly<Record<strin
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
     throw new Refusal(415, "A request's body must be JSON");
   }
-  let size = 0;
-  request.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > MAX_BODY) request.destroy();
-  });
-  const length = Number(request.headers["content-length"] ?? 0);
-  if (length > MAX_BODY)
-    throw new Refusal(413, `The input is longer than ${MAX_BODY.toLocaleString("en")} bytes`);
+  const body = await textOf(request);
   try {
-    const body: unknown = JSON.parse(await text(request));
-    return Object(body);
+    return Object(JSON.parse(body));
   } catch {
     throw new Refusal(400, "The body isn't JSON");
   }
 }
 
+/** The text of a body. What is beyond the limit is let go by, so that its sender gets to hear of it. */
+async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size <= MAX_BODY) chunks.push(chunk);
+  }
+  if (size > MAX_BODY)
+    throw new Refusal(413, `The input is longer than ${MAX_BODY.toLocaleString("en")} bytes`);
+  return Buffer.concat(chunks).toString();
+}
+
 async function run(
   { pattern, input }: Readonly<Record<string, unknown>>,
   response: ServerResponse,
-  settings: LiveSettings,
-  runs: Map<string, AbortController>,
+  served: Served,
 ): Promise<void> {
-  const load = settings.jobs.get(String(pattern));
-  if (!load) throw new Refusal(404, `There is no pattern "${pattern}" to run here`);
+  const name = String(pattern);
+  const load = served.jobs.get(name);
+  if (!load) throw new Refusal(404, `There is no pattern "${name}" to run here`);
   if (typeof input !== "string" || input.trim() === "")
     throw new Refusal(400, "The input is empty");
   const { job } = await load();
   const id = randomUUID();
   const stop = new AbortController();
-  runs.set(id, stop);
+  served.runs.set(id, stop);
   // Whoever has left is answered no more, and nothing more is spent for them.
   response.on("close", () => stop.abort(new Error("the page was closed")));
   // Not kept for a next request: the server's end would wait for it.
@@ -181,7 +194,7 @@ async function run(
   };
   send("run", { run: id });
   try {
-    send("end", await runTold(job, input, settings, stop.signal, send));
+    send("end", await runTold(name, job, input, served, stop.signal, send));
   } catch (error) {
     const isOver = error instanceof BudgetError;
     const why = isOver
@@ -189,30 +202,26 @@ async function run(
       : explain(error);
     send("end", { error: stop.signal.aborted ? "Stopped" : why });
   } finally {
-    runs.delete(id);
+    served.runs.delete(id);
     response.end();
   }
 }
 
-/** What all runs have spent until now, and may have. */
-function spentOf({ budget, capUsd }: LiveSettings) {
-  return { usd: budget.spent().usd, unsettledUsd: budget.unsettled().usd, capUsd };
-}
-
 /** Runs a job, and tells of each step as it changes. */
 async function runTold(
+  name: string,
   job: Job,
   input: string,
-  settings: LiveSettings,
+  { source, spending }: Served,
   signal: AbortSignal,
   send: (event: string, data: unknown) => void,
 ) {
-  const { source, budget, capUsd } = settings;
   const trace = collectTrace();
-  const sendSpent = () => send("spent", spentOf(settings));
+  const sendSpent = () => send("spent", spending.of(name));
   const onEvent = (event: RunEvent) => {
     if (event.type === "text") return send("text", { path: event.path, text: event.text });
     trace.onEvent(event);
+    spending.notice(name, event);
     const step = trace.steps().find(({ path }) => path === event.path);
     if (step) send("step", plain(step));
     if (event.type === "end") sendSpent();
@@ -220,7 +229,7 @@ async function runTold(
   sendSpent();
   // A job that asks a person isn't run here.
   const asking = () => () => "no";
-  const left = () => capUsd - budget.spent().usd - budget.unsettled().usd;
+  const left = () => spending.of(name).leftUsd;
   const around = { mode: "live", left, asking, suspension: undefined, signal, onEvent } as const;
   const { result, words } = await runJob(job, input, source, around);
   sendSpent();

@@ -6,6 +6,7 @@ import { FormatError, isRecord } from "./trace-shape.ts";
 
 /** A span, as far as it's shown. */
 export interface Span {
+  readonly traceId: string;
   readonly id: string;
   readonly parent: string;
   readonly name: string;
@@ -40,6 +41,7 @@ function spanOf(span: Readonly<Record<string, unknown>>, isOurs: boolean): Span 
     throw new FormatError(`The export's span ${which} has no name, spanId or startTimeUnixNano`);
   }
   return {
+    traceId: String(traceId),
     id: `${traceId}/${spanId}`,
     parent: `${traceId}/${parentSpanId ?? ""}`,
     name,

@@ -20,9 +20,9 @@ export function isExport(value: unknown): boolean {
 }
 
 /**
- * Makes one trace of one or more exports.
+ * Makes one trace of one or more exports, in which its spans are.
  *
- * @throws {FormatError} There is no span in them, or one has no times.
+ * @throws {FormatError} There is no span in them, one has no times, or they are of several traces.
  */
 export function readExports(exports: readonly unknown[]): TraceFile {
   const spans = exports
@@ -30,6 +30,12 @@ export function readExports(exports: readonly unknown[]): TraceFile {
     .sort((a, b) => (a.start < b.start ? -1 : Number(a.start > b.start)));
   const [first] = spans;
   if (!first) throw new FormatError("The export holds no spans");
+  const traces = new Set(spans.map(({ traceId }) => traceId)).size;
+  if (traces > 1) {
+    throw new FormatError(
+      `The export holds ${traces} traces, told apart by their traceId: give each a file of its own`,
+    );
+  }
   const ids = new Set(spans.map(({ id }) => id));
   const children = new Map<string, Span[]>();
   for (const span of spans) {

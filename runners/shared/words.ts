@@ -4,13 +4,20 @@
  * From effective-agents 0.1.0: runners/shared/words.ts
  */
 
-/** `812 ms`, `1.9 s`, `2 min 5 s`; with a tilde where it's an estimate. */
+/** `812 ms`, `1.9 s`, `2 min 5 s`, `1 h 15 min`, `3 d 2 h`; with a tilde where it's an estimate. */
 export function duration(ms: number, estimated = false): string {
-  const about = estimated ? "~" : "";
-  if (ms < 999.5) return `${about}${Math.round(ms)} ms`;
-  if (ms < 59_950) return `${about}${(ms / 1000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1000);
-  return `${about}${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return (estimated ? "~" : "") + lengthOf(ms);
+}
+
+function lengthOf(ms: number): string {
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.round(ms / 60_000);
+  if (minutes < 1_440) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const hours = Math.round(ms / 3_600_000);
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
 /** `12,345`: a count. A browser takes a while to load what `toLocaleString` needs for it. */

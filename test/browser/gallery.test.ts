@@ -55,9 +55,9 @@ test("a run of one's own is shown on another pattern's page", async () => {
 });
 
 /** The page of route from a server whose API gives these answers. */
-async function livePage(answers: [Answer, ...Answer[]]) {
-  const site = await makeSite(gallery, { isLive: true, capUsd: 0.5 });
-  const { url, api } = await startLive(site, answers);
+async function livePage(answers: [Answer, ...Answer[]], capUsd = 0.5) {
+  const site = await makeSite(gallery, { isLive: true, capUsd });
+  const { url, api } = await startLive(site, answers, capUsd);
   const page = await browser.newPage();
   onTestFinished(() => page.close());
   const wrong: string[] = [];
@@ -77,6 +77,7 @@ test("a pattern runs live on an input that is typed, and what it gave and spent 
   await page.locator('.sheet [data-path="route/billing"][data-state="ok"]').waitFor();
   await page.locator("#live-said", { hasText: "Dear customer" }).waitFor();
   expect(await page.locator("#spent").textContent()).toBe("$0.0001");
+  expect(await page.locator("#left").textContent()).toBe("$0.4999 left.");
   expect(JSON.stringify(api.requests[0]?.body)).toContain("I was charged twice.");
   expect(wrong).toEqual([]);
 });
@@ -104,7 +105,8 @@ test("a live run that goes on disturbs neither the focus, nor what is read, nor 
   const row = page.locator('.row[data-path="route/classify"]');
   await page.locator('.row[data-path="route/classify"][data-state="flight"]').waitFor();
   await row.click();
-  await page.locator('#details [data-state="unfinished"]').waitFor();
+  await page.locator('#details [data-state="flight"]').waitFor();
+  expect(await page.locator("#details").textContent()).not.toContain("unfinished");
   await row.focus();
   reply("<label>billing</label>")(first);
   await page.locator('#details [data-state="ok"]').waitFor();
@@ -122,6 +124,45 @@ test("a live run that goes on disturbs neither the focus, nor what is read, nor 
   expect(wrong).toEqual([]);
 });
 
+test("an earlier moment of a live run is held until it's followed again", async () => {
+  const { page, api, wrong } = await livePage([hold]);
+  await page.locator("#input").fill("I was charged twice.");
+  await page.getByRole("button", { name: "Run live" }).click();
+  const first = await api.received(1);
+  const billing = page.locator('.sheet [data-path="route/billing"]');
+  await page.locator('.sheet [data-path="route/classify"][data-state="flight"]').waitFor();
+  const [slider, clock] = [page.locator("#time"), page.locator(".clock")];
+  const sides = async () => ((await clock.textContent()) ?? "").split(" of ");
+  await slider.fill("5000");
+  const [held] = await sides();
+  reply("<label>billing</label>")(first);
+  const second = await api.received(2);
+  await billing.waitFor();
+  expect((await sides())[0]).toBe(held);
+  expect(await billing.getAttribute("data-state")).toBe("waiting");
+  const [, before] = await sides();
+  await expect.poll(async () => (await sides())[1]).not.toBe(before);
+  expect((await sides())[0]).toBe(held);
+
+  await page.getByRole("button", { name: "Follow" }).click();
+  await page.locator('.sheet [data-path="route/billing"][data-state="flight"]').waitFor();
+  await page.getByRole("button", { name: "Pause" }).click();
+  const [paused] = await sides();
+  await expect.poll(async () => (await sides())[1]).not.toBe(paused);
+  expect((await sides())[0]).toBe(paused);
+  await slider.fill("10000");
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+
+  await slider.fill("0");
+  reply("Dear customer, we will look.")(second);
+  await page.locator("#live-said", { hasText: "Dear customer" }).waitFor();
+  await page.getByRole("button", { name: "Play" }).waitFor();
+  expect(await billing.getAttribute("data-state")).toBe("waiting");
+  await page.keyboard.press("End");
+  expect(await billing.getAttribute("data-state")).toBe("ok");
+  expect(wrong).toEqual([]);
+});
+
 test("Stop cancels the calls of a live run, and the page says so", async () => {
   const { page, api, wrong } = await livePage([hold]);
   await page.locator("#input").fill("I was charged twice.");
@@ -136,4 +177,26 @@ test("Stop cancels the calls of a live run, and the page says so", async () => {
   await expect.poll(focused).toBe("Run live");
   await page.locator('.sheet [data-path="route/classify"][data-state="cancelled"]').waitFor();
   expect(wrong).toEqual([]);
+});
+
+test("the page says what is reserved after a Stop, and runs nothing that what is left can't pay", async () => {
+  const { page, api } = await livePage([hold], 0.3);
+  await page.locator("#input").fill("I was charged twice.");
+  const run = page.getByRole("button", { name: "Run live" });
+  await run.click();
+  await api.received(1);
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.locator("#live-said", { hasText: "Stopped" }).waitFor();
+  expect(await page.locator("#spent").textContent()).toBe("$0.0000");
+  expect(await page.locator("#left").textContent()).toMatch(
+    /^\$0\.16\d\d reserved for calls that were cancelled and may be billed\. \$0\.13\d\d left, which pays no more calls: /,
+  );
+  await page.locator('[type=submit][aria-disabled="true"]').waitFor();
+  await run.press("Enter");
+  expect(await page.locator("#live-said").textContent()).toBe("Stopped");
+
+  // As a page that is opened later has it, too.
+  await page.reload();
+  await page.locator('[type=submit][aria-disabled="true"]').waitFor();
+  expect(api.requests).toHaveLength(1);
 });

@@ -88,9 +88,11 @@ test("play goes through the run from its start to its end", async () => {
   expect(await status.textContent()).toBe("The run has ended: completed. 3 calls");
 });
 
-test("the slider goes to any time, and both views show the states of it", async () => {
+test("the slider goes to any time while it plays too, and both views show the states of it", async () => {
   const { page } = await show("plan");
+  await page.getByRole("button", { name: "Play" }).click();
   await page.locator("#time").fill("5000");
+  expect(await clockOf(page)).toBe("500 ms of 1.0 s");
   expect(await stateOf(page, "plan/worker[0]")).toEqual(["ok", "ok"]);
   expect(await stateOf(page, "plan/worker[1]")).toEqual(["flight", "flight"]);
   expect(await stateOf(page, "plan/combine")).toEqual(["waiting", "waiting"]);
@@ -172,6 +174,30 @@ test("a selected call shows its prompt, reply, stop reason, usage, cost and the 
   ]) {
     expect(text).toContain(part);
   }
+});
+
+test("a step's details tell no more than is known at the moment, and lead to how it ended", async () => {
+  const { page } = await show("plan");
+  await page.locator('.sheet [data-path="plan/worker[1]"]').click();
+  const [details, slider] = [page.locator("#details"), page.locator("#time")];
+  const state = () => details.locator('[data-fact="state"] dd').textContent();
+  await slider.fill("5000");
+  expect(await state()).toBe("in flight");
+  const text = await details.textContent();
+  expect(text).toContain("Is it?");
+  for (const later of ["two", "It is.", "end_turn", "$0.0004", "done", "600 ms"]) {
+    expect(text).not.toContain(later);
+  }
+  await page.getByRole("button", { name: "See how it ended" }).click();
+  expect([await state(), await clockOf(page)]).toEqual(["done", "600 ms of 1.0 s"]);
+  expect(await details.textContent()).toContain("It is.");
+  const here = () => page.evaluate(() => document.activeElement?.textContent);
+  expect(await here()).toBe("plan/worker[1]");
+
+  await page.locator('.row[data-path="plan/combine"]').click();
+  await slider.fill("0");
+  expect(await state()).toBe("not started");
+  expect(await details.textContent()).not.toContain("Is it?");
 });
 
 test("the line that names the selected step is marked in its file, and seen", async () => {
@@ -299,4 +325,20 @@ test("markup in prompts, replies, names and errors is shown as text and never ru
   expect(await page.locator("#details").textContent()).toContain('<script>alert("x")</script>');
   expect(await page.locator("main img, main script").count()).toBe(0);
   expect(wrong).toEqual([]);
+});
+
+test("what turns the direction of a text is shown by its code, in all that is read or heard", async () => {
+  const { page } = await show("hostile");
+  await page.locator(".row").first().click();
+  for (const fold of await page.locator("#details summary").all()) await fold.click();
+  for (const place of [".lead .sentence", ".run-title", ".sheet", ".row", "#details h2"]) {
+    expect(await page.locator(place).first().textContent(), place).toContain("<U+202E>");
+  }
+  const said = await page.evaluate(() => {
+    const labels = [...document.querySelectorAll("[title], [aria-label]")].map(
+      (element) => `${element.getAttribute("title")} ${element.ariaLabel}`,
+    );
+    return [document.title, document.querySelector("main")?.textContent, ...labels].join("\n");
+  });
+  expect(said).not.toMatch(/\p{Bidi_Control}/u);
 });

@@ -81,9 +81,9 @@ export const SLOW = traceOf(
   { title: "long".repeat(400) },
 );
 
-/** Markup and scripts wherever a trace can hold a text. */
+/** Markup, scripts and a turn of the direction wherever a trace can hold a text. */
 export function hostileTrace(): TraceFile {
-  const evil = '</script><script>alert("x")</script><img src=x onerror="alert(1)">';
+  const evil = '</script><script>alert("x")</script><img src=x onerror="alert(1)">\u202e';
   return traceOf(
     {
       [`run${evil.replaceAll("/", "")}`]: {
@@ -123,7 +123,8 @@ export async function makeSite(): Promise<string> {
   await write(patternPage("mixed", MIXED));
   await write(patternPage("slow", SLOW));
   await write(patternPage("long", longTrace(2000)));
-  await write(patternPage("hostile", hostileTrace()));
+  const hostile = hostileTrace();
+  await write({ ...patternPage("hostile", hostile), sentence: hostile.title ?? "" });
   const { trace: _, ...own } = { ...patternPage("own", FAN_OUT), kind: "own" as const };
   await write({ ...own, sources: [], drawing: "", command: "", copyAlong: [] });
   const card = { ...patternPage("plan", FAN_OUT), calls: 3, usd: 0.0012, estimated: true };

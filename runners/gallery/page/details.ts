@@ -1,6 +1,6 @@
 /**
- * The selected step: what the pattern made of it, then each of its calls with prompt, reply, stop
- * reason, usage and cost.
+ * The selected step, as far as it's known at the moment: what the pattern made of it, then each of its
+ * calls with prompt, reply, stop reason, usage and cost.
  */
 import type { TraceCall } from "../../../patterns/trace-file.ts";
 import { tokensIn } from "../../shared/trace.ts";
@@ -15,15 +15,39 @@ import {
   messageView,
   text,
 } from "./messages.ts";
+import { type State, stateAt } from "./moment.ts";
 import type { Call, Run, Step } from "./run.ts";
 import { STATES } from "./words.ts";
 
+/** What the details are of, and where they lead. */
+interface Details {
+  readonly run: Run;
+  readonly step: Step;
+  /** The moment. */
+  readonly time: number;
+  readonly onClose: () => void;
+  /** Goes to the moment at which the step has ended. */
+  readonly onEnd: () => void;
+}
+
+/** What is known of a step at a moment, in a word for each of its parts: the details tell no more. */
+export function knownAt(step: Step, time: number): string {
+  return [step, ...step.calls].map((span) => stateAt(span, time)).join(" ");
+}
+
 /** Fills the panel with a step. */
-export function showDetails(panel: HTMLElement, run: Run, step: Step, onClose: () => void): void {
+export function showDetails(
+  panel: HTMLElement,
+  { run, step, time, onClose, onEnd }: Details,
+): void {
   const close = h("button", { type: "button", class: "quiet", "aria-label": "Close" }, "Close");
   close.addEventListener("click", onClose);
   const title = h("h2", { tabindex: -1 }, step.path);
-  const made = madeOf(step);
+  const state = stateAt(step, time);
+  const made = isOver(state) ? madeOf(step) : undefined;
+  const calls = step.calls.filter((call) => stateAt(call, time) !== "waiting");
+  const toEnd = h("button", { type: "button" }, "See how it ended");
+  toEnd.addEventListener("click", onEnd);
   panel.replaceChildren(
     h("div", { class: "bar" }, title, close),
     h(
@@ -34,28 +58,31 @@ export function showDetails(panel: HTMLElement, run: Run, step: Step, onClose: (
         role: "group",
         "aria-label": `Details of ${step.path}`,
       },
-      summary(run, step),
+      summary(run, step, state),
       made
         ? section(step.parent ? "What the pattern made of it" : "What came of the run", made)
         : undefined,
-      ...step.calls.map((call, index) => callView(run, call, index, step.calls.length)),
+      ...calls.map((call, index) => callView(run, call, stateAt(call, time), index, calls.length)),
+      isOver(state) || step.outcome === "unfinished" ? undefined : h("p", { class: "part" }, toEnd),
     ),
   );
 }
 
-function section(title: string, ...children: readonly (Node | undefined)[]): HTMLElement {
+function section(title: string, ...children: readonly (Node | false | undefined)[]): HTMLElement {
   return h("section", { class: "part" }, h("h3", {}, title), ...children);
 }
 
+function isOver(state: State): boolean {
+  return state !== "waiting" && state !== "flight";
+}
+
 /** State and times in a line. */
-function summary(run: Run, step: Step): HTMLElement {
-  const { outcome, begin, end, trace } = step;
-  const items: (readonly [string, string])[] = [["state", STATES[outcome]]];
-  if (!run.isInBeats) {
-    items.push(
-      ["began", duration(begin, run.isEstimated)],
-      ["took", duration(end - begin, run.isEstimated)],
-    );
+function summary(run: Run, step: Step, state: State): HTMLElement {
+  const { begin, end, trace } = step;
+  const items: (readonly [string, string])[] = [["state", STATES[state]]];
+  if (!run.isInBeats && state !== "waiting") {
+    items.push(["began", duration(begin, run.isEstimated)]);
+    if (isOver(state)) items.push(["took", duration(end - begin, run.isEstimated)]);
   }
   if (run.critical.has(step)) items.push(["path", "critical"]);
   const list = h(
@@ -65,12 +92,14 @@ function summary(run: Run, step: Step): HTMLElement {
       h("div", { "data-fact": name }, h("dt", {}, name), h("dd", {}, value)),
     ),
   );
-  list.dataset.state = outcome;
+  list.dataset.state = state;
   return h(
     "div",
     {},
     list,
-    trace.toolCall ? h("p", { class: "call-name" }, h("code", {}, trace.toolCall)) : undefined,
+    trace.toolCall && state !== "waiting"
+      ? h("p", { class: "call-name" }, h("code", {}, trace.toolCall))
+      : undefined,
   );
 }
 
@@ -101,7 +130,8 @@ function fieldView(field: unknown): Node {
 
 function callView(
   run: Run,
-  { trace, begin, end, outcome }: Call,
+  { trace, begin, end }: Call,
+  state: State,
   index: number,
   of: number,
 ): HTMLElement {
@@ -111,22 +141,24 @@ function callView(
     stop_reason?: unknown;
   };
   const title = of > 1 ? `Call ${index + 1} of ${of}` : "Call";
-  const time = run.isInBeats ? "" : ` · ${duration(end - begin, run.isEstimated)}`;
+  const isKnown = isOver(state);
+  const isTimed = isKnown && !run.isInBeats;
+  const time = isTimed ? ` · ${duration(end - begin, run.isEstimated)}` : "";
   const stopped =
-    outcome === "cancelled"
+    state === "cancelled"
       ? `cancelled, ${trace.sent ? "after it was sent: it may be billed" : "before it was sent"}`
-      : STATES[outcome];
+      : STATES[state];
   return h(
     "div",
     { class: "call-view" },
     section(
       title,
-      h("p", { class: "note" }, `${model ?? modelOf(trace)} · ${stopped}${time}`),
-      error && h("p", { class: "error text" }, `${error.name}: ${error.message}`),
-      usageTable(trace),
+      h("p", { class: "note" }, `${(isKnown && model) || modelOf(trace)} · ${stopped}${time}`),
+      isKnown && error && h("p", { class: "error text" }, `${error.name}: ${error.message}`),
+      isKnown && usageTable(trace),
     ),
     section("Prompt", ...promptViews(run, trace)),
-    reply === undefined
+    !isKnown || reply === undefined
       ? undefined
       : section(
           "Reply",

@@ -325,7 +325,8 @@ function crowd(
 }
 
 /** Where the run ends: what came of it. */
-function end({ last: root, end }: Run, place: Placed): [HTMLElement, Shown] {
+function end(run: Run, place: Placed): [HTMLElement, Shown] {
+  const { last: root } = run;
   const outcome = root?.outcome ?? "ok";
   const text = outcome === "ok" ? ending(root?.trace.value) : STATES[outcome];
   const name = h("span", { class: "name" });
@@ -338,7 +339,7 @@ function end({ last: root, end }: Run, place: Placed): [HTMLElement, Shown] {
     element.dataset.state = state;
     setText(name, state === "flight" ? "running" : text);
   };
-  const span = { begin: 0, end, outcome };
+  const span = { begin: 0, end: endOf(run), outcome };
   return [at(place, element), { span, state: undefined, paint }];
 }
 
@@ -370,7 +371,13 @@ function weightOf({ critical, steps }: Run, item: Item): number {
   return steps.some((step) => critical.has(step) && isIn(step)) ? 1 : -1;
 }
 
-function beginOf({ end }: Run, item: Item): number {
+/** When the run ends, as far as that is known. */
+function endOf({ end, goesOn }: Run): number {
+  return goesOn ? Number.POSITIVE_INFINITY : end;
+}
+
+function beginOf(run: Run, item: Item): number {
+  const end = endOf(run);
   if (item.kind === "start") return 0;
   if (item.kind === "end") return end;
   if (item.kind === "crowd")

@@ -1,6 +1,8 @@
 /**
- * Elements, made in one expression. Text goes in as text nodes and in no other way.
+ * Elements, made in one expression. Text goes in as text nodes and in no other way, and nothing in it
+ * turns the direction of what it says.
  */
+import { straight } from "./escape.ts";
 
 type Child = Node | string | false | undefined;
 
@@ -31,13 +33,19 @@ function filled<E extends Element>(
   children: readonly Child[],
 ): E {
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== false) {
-      element.setAttribute(name, value === true ? "" : String(value));
-    }
+    if (value === undefined || value === false) continue;
+    const text = value === true ? "" : String(value);
+    element.setAttribute(name, SAID.has(name) ? straight(text) : text);
   }
-  element.append(...children.filter((child) => child !== undefined && child !== false));
+  for (const child of children) {
+    if (child !== undefined && child !== false)
+      element.append(typeof child === "string" ? straight(child) : child);
+  }
   return element;
 }
+
+/** The attributes that people read or hear. */
+const SAID: ReadonlySet<string> = new Set(["title", "aria-label"]);
 
 /** The element with this id, which the page has. */
 export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
@@ -48,7 +56,8 @@ export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
 
 /** Sets a text only where it's another one, since each setting costs the browser a layout. */
 export function setText(element: Element, text: string): void {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = straight(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 /** Places an element in time, in milliseconds; where that is, is left to the style sheet. */

@@ -3,7 +3,7 @@
  */
 import type { TraceFile } from "../../../patterns/trace-file.ts";
 import { readTrace } from "../read-trace.ts";
-import { h } from "./dom.ts";
+import { h, setText } from "./dom.ts";
 
 /** More than a page can show in time, in bytes. */
 const MOST = 200_000_000;
@@ -21,12 +21,12 @@ export function startDrop(place: HTMLElement, onTrace: (trace: TraceFile) => voi
   place.append(h("div", { class: "drop" }, label, input, hint, said));
   const read = async (file: File | undefined) => {
     if (!file) return;
-    said.textContent = "";
+    setText(said, "");
     try {
       if (file.size > MOST) throw new Error("The file is larger than 200 MB.");
       onTrace(readTrace(await file.text()));
     } catch (error) {
-      said.textContent = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
+      setText(said, `${file.name}: ${error instanceof Error ? error.message : String(error)}`);
     }
   };
   input.addEventListener("change", () => {

@@ -239,7 +239,7 @@ function inClasses(html: string, classes: Map<string, string>): string {
 }
 
 function livePanel({ name, capUsd = 0 }: PageData): string {
-  return `<section class="live" id="live" aria-label="Run it live"><form><label for="input">Your input for ${escaped(name)}</label><textarea id="input" rows="4" required></textarea><div class="live-bar"><button type="submit" class="primary">Run live</button><button type="button" id="stop" disabled>Stop</button><label class="spent">Spent <output id="spent">$0.0000</output> of ${dollars(capUsd)} <meter id="meter" min="0" max="${capUsd}" value="0"></meter></label><p id="live-said" role="status"></p></div></form></section>`;
+  return `<section class="live" id="live" aria-label="Run it live"><form><label for="input">Your input for ${escaped(name)}</label><textarea id="input" rows="4" required></textarea><div class="live-bar"><button type="submit" class="primary" aria-describedby="left">Run live</button><button type="button" id="stop" disabled>Stop</button><label class="spent">Spent <output id="spent">$0.0000</output> of ${dollars(capUsd)} <meter id="meter" min="0" max="${capUsd}" value="0"></meter></label><p id="left" class="note">${dollars(capUsd)} left.</p><p id="live-said" role="status"></p></div></form></section>`;
 }
 
 function cardHtml({

@@ -5,7 +5,7 @@
  */
 import type { TraceFile, TraceStep } from "../../../patterns/trace-file.ts";
 import { dollars } from "../../shared/words.ts";
-import { byId } from "./dom.ts";
+import { byId, setText } from "./dom.ts";
 
 /** How the panel shows what it gets. */
 interface Show {
@@ -24,7 +24,7 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
   const run = form?.querySelector<HTMLButtonElement>("[type=submit]");
   let id: string | undefined;
   let leave = new AbortController();
-  void showSpending();
+  void showSpending(pattern);
   const setRunning = (isRunning: boolean) => {
     const [before, now] = isRunning ? [run, stop] : [stop, run];
     if (now) now.disabled = false;
@@ -33,16 +33,17 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
     if (before) before.disabled = true;
   };
   stop.addEventListener("click", () => {
-    said.textContent = "Stopping…";
+    setText(said, "Stopping…");
     // Before it has a name, leaving is what stops it.
     if (id === undefined) leave.abort(new Error("Stopped"));
     else void post("/api/stop", { run: id });
   });
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();
+    if (run?.ariaDisabled === "true") return;
     [id, leave] = [undefined, new AbortController()];
     setRunning(true);
-    said.textContent = "Running…";
+    setText(said, "Running…");
     const live = createLiveTrace(pattern);
     const rest = eachMoment(() => live.isGoingOn() && grow(live.now()));
     try {
@@ -56,15 +57,15 @@ export function startLive(pattern: string, { follow, grow }: Show): void {
           live.add(data as TraceStep); // the server is the page's own
           follow(live.trace(), false);
         }
-        if (event === "end") {
-          said.textContent = String(fields.error ?? fields.words ?? "Done");
-          follow(live.trace(), true);
-        }
+        if (event === "end") setText(said, String(fields.error ?? fields.words ?? "Done"));
       }
     } catch (error) {
-      said.textContent = error instanceof Error ? error.message : String(error);
+      setText(said, error instanceof Error ? error.message : String(error));
     }
     rest();
+    // However it has ended: nothing more is heard of it.
+    const trace = live.trace();
+    if (trace.steps.length > 0) follow(trace, true);
     setRunning(false);
   });
 }
@@ -90,15 +91,24 @@ function post(url: string, body: unknown, signal?: AbortSignal): Promise<Respons
 }
 
 /** What other pages have spent, too. */
-async function showSpending(): Promise<void> {
-  const response = await fetch("/api/spent").catch(() => undefined);
+async function showSpending(pattern: string): Promise<void> {
+  const url = `/api/spent?pattern=${encodeURIComponent(pattern)}`;
+  const response = await fetch(url).catch(() => undefined);
   if (response?.ok) showSpent(Object(await response.json()));
 }
 
-function showSpent({ usd, unsettledUsd }: Record<string, unknown>): void {
-  const [sure, most] = [Number(usd ?? 0), Number(usd ?? 0) + Number(unsettledUsd ?? 0)];
-  byId("spent").textContent = most > sure ? `${dollars(sure)} to ${dollars(most)}` : dollars(sure);
-  byId<HTMLMeterElement>("meter").value = most;
+/** Tells what was spent, what is reserved, and what is left; where that pays no call, nothing is run. */
+function showSpent({ usd, unsettledUsd, leftUsd, paysCall }: Record<string, unknown>): void {
+  const [spent, reserved] = [Number(usd), Number(unsettledUsd)];
+  setText(byId("spent"), dollars(spent));
+  byId<HTMLMeterElement>("meter").value = spent + reserved;
+  const sentences = [
+    reserved > 0 &&
+      `${dollars(reserved)} reserved for calls that were cancelled and may be billed.`,
+    `${dollars(Number(leftUsd))} left${paysCall ? "." : ", which pays no more calls: start the server again with --budget."}`,
+  ];
+  setText(byId("left"), sentences.filter(Boolean).join(" "));
+  byId("live").querySelector("[type=submit]")?.setAttribute("aria-disabled", String(!paysCall));
 }
 
 /** A trace that grows. */

@@ -6,7 +6,7 @@
  */
 
 import { counted, numeral } from "../../shared/words.ts";
-import { h } from "./dom.ts";
+import { h, setText } from "./dom.ts";
 
 /** A message of a request. */
 export interface Message {
@@ -84,7 +84,7 @@ export function text(value: string): HTMLElement {
   const all = `Show all ${numeral(value.length)} characters`;
   const more = h("button", { type: "button", class: "quiet" }, all);
   more.addEventListener("click", () => {
-    shown.textContent = value;
+    setText(shown, value);
     more.remove();
   });
   return h("div", {}, shown, more);

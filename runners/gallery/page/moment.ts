@@ -29,10 +29,10 @@ export function totalsAt({ calls }: Pick<Run, "calls">, time: number): TotalsAt 
 }
 
 /** The moments at which something begins or ends, in order. */
-export function momentsOf({ steps, calls, end }: Pick<Run, "steps" | "calls" | "end">): number[] {
-  const times = new Set([0, end]);
+export function momentsOf({ steps, calls }: Pick<Run, "steps" | "calls">): number[] {
+  const times = new Set([0]);
   for (const { begin, end } of [...steps, ...calls]) times.add(begin).add(end);
-  return [...times].sort((a, b) => a - b);
+  return [...times].filter(Number.isFinite).sort((a, b) => a - b);
 }
 
 /** What stopping early has saved. */

@@ -1,5 +1,8 @@
 /**
  * The clock of a run: where it stands, whether it goes, how fast. Who shows the run listens.
+ *
+ * Of a run under way the clock follows the newest moment until it's paused or sent to an earlier one,
+ * which it then holds. To play it, or to send it to the newest moment, is to follow again.
  */
 import { momentsOf } from "./moment.ts";
 import type { Run } from "./run.ts";
@@ -8,7 +11,8 @@ export interface Player {
   readonly run: () => Run;
   /** In milliseconds since the run's start. */
   readonly time: () => number;
-  readonly isPlaying: () => boolean;
+  /** Whether it goes: it plays, or follows a run under way. */
+  readonly isGoing: () => boolean;
   readonly play: () => void;
   readonly pause: () => void;
   readonly toggle: () => void;
@@ -17,12 +21,14 @@ export interface Player {
   readonly step: (direction: 1 | -1) => void;
   /** How many milliseconds of the run pass in one. */
   readonly setRate: (rate: number) => void;
-  /** Shows another run, or more of the same. */
-  readonly load: (run: Run, time: number) => void;
+  /** Shows another run from its end, or more of the one under way, of which an earlier moment is held. */
+  readonly load: (run: Run) => void;
+  /** Has the run under way last until `now`. */
+  readonly grow: (now: number) => void;
 }
 
-/** What a change is about: the time alone, the state of play, or the run itself. */
-export type Change = "time" | "play" | "run";
+/** What a change is about: the time alone, the state of play, how long the run is, or the run itself. */
+export type Change = "time" | "play" | "length" | "run";
 
 /** Makes a player, which stands at the run's end, so that all of it is seen at first. */
 export function createPlayer(first: Run, onChange: (change: Change) => void): Player {
@@ -32,6 +38,7 @@ export function createPlayer(first: Run, onChange: (change: Change) => void): Pl
   let rate = 1;
   let frame = 0;
   let last = 0;
+  let isFollowing = run.goesOn;
 
   const tick = (now: number) => {
     time = Math.min(run.end, time + (now - last) * rate);
@@ -41,45 +48,57 @@ export function createPlayer(first: Run, onChange: (change: Change) => void): Pl
   };
   const play = () => {
     if (frame !== 0) return;
+    if (run.goesOn) return seek(run.end);
     if (time >= run.end) time = 0;
     last = performance.now();
     frame = requestAnimationFrame(tick);
     onChange("play");
   };
   const pause = () => {
-    if (frame === 0) return;
+    if (!isGoing()) return;
     cancelAnimationFrame(frame);
-    frame = 0;
+    [frame, isFollowing] = [0, false];
     onChange("play");
   };
   const seek = (to: number) => {
     time = Math.max(0, Math.min(run.end, to));
+    isFollowing = run.goesOn && time >= run.end;
     onChange("time");
   };
+  const isGoing = () => frame !== 0 || isFollowing;
   return {
     run: () => run,
     time: () => time,
-    isPlaying: () => frame !== 0,
+    isGoing,
     play,
     pause,
-    toggle: () => (frame === 0 ? play() : pause()),
+    toggle: () => (isGoing() ? pause() : play()),
     seek,
     step: (direction) => {
       pause();
       const next =
         direction > 0
-          ? moments.find((moment) => moment > time + 1e-6)
-          : moments.findLast((moment) => moment < time - 1e-6);
-      if (next !== undefined) seek(next);
+          ? (moments.find((moment) => moment > time + 1e-6) ?? run.end)
+          : (moments.findLast((moment) => moment < time - 1e-6) ?? 0);
+      seek(next);
     },
     setRate: (to) => {
       rate = to;
     },
-    load: (next, at) => {
-      run = next;
-      moments = momentsOf(run);
-      time = at;
+    load: (next) => {
+      const isSame = run.goesOn && next.trace.startedAt === run.trace.startedAt;
+      const isHeld = isSame && !isFollowing;
+      cancelAnimationFrame(frame);
+      [run, moments, frame] = [next, momentsOf(next), 0];
+      time = isHeld ? Math.min(time, run.end) : run.end;
+      isFollowing = run.goesOn && !isHeld;
       onChange("run");
+    },
+    grow: (now) => {
+      if (!run.goesOn) return;
+      run = { ...run, end: Math.max(run.end, now) };
+      if (isFollowing) time = run.end;
+      onChange("length");
     },
   };
 }

@@ -11,6 +11,7 @@ import type { Outcome, TraceCall, TraceFile, TraceStep } from "../../../patterns
 /** What has a beginning and an end. */
 export interface Span {
   readonly begin: number;
+  /** `Infinity` for what goes on, in a run that does. */
   readonly end: number;
   readonly outcome: Outcome;
 }
@@ -49,7 +50,10 @@ export interface Run {
   readonly last: Step | undefined;
   readonly byPath: ReadonlyMap<string, Step>;
   readonly calls: readonly Call[];
+  /** When it ended, or of a run that goes on, the newest moment. */
   readonly end: number;
+  /** Whether it's under way, and there is more to come. */
+  readonly goesOn: boolean;
   /** Whether times show the order only. */
   readonly isInBeats: boolean;
   /** Whether times and tokens are estimates. */
@@ -64,13 +68,13 @@ const BEAT = 1000;
 /** Steps that run one after the other although they have an index. */
 const LOOPS: ReadonlySet<string> = new Set(["turn", "round"]);
 
-/** Makes a run of a trace. */
-export function runOf(trace: TraceFile): Run {
+/** Makes a run of a trace, which may be that of a run under way. */
+export function runOf(trace: TraceFile, goesOn = false): Run {
   const steps: Draft[] = [];
   const byPath = new Map<string, Draft>();
   for (const step of trace.steps) {
     const parent = parentOf(step.path, byPath);
-    const draft = draftOf(step, steps.length, parent);
+    const draft = draftOf(step, steps.length, parent, goesOn);
     steps.push(draft);
     byPath.set(step.path, draft);
     parent?.children.push(draft);
@@ -83,11 +87,28 @@ export function runOf(trace: TraceFile): Run {
   const isInBeats = trace.origin === "scripted";
   if (isInBeats) inBeats(roots, 0);
   const calls = steps.flatMap(({ calls }) => calls);
-  const end = steps.reduce((latest, { end }) => Math.max(latest, end), 0);
+  const end = steps.reduce((latest, step) => Math.max(latest, knownEnd(step)), 0);
   const isEstimated = calls.some(({ trace }) => trace.estimated);
   const critical = criticalPath(steps);
   const last = roots.at(-1);
-  return { trace, steps, roots, last, byPath, calls, end, isInBeats, isEstimated, critical };
+  return {
+    trace,
+    steps,
+    roots,
+    last,
+    byPath,
+    calls,
+    end,
+    goesOn,
+    isInBeats,
+    isEstimated,
+    critical,
+  };
+}
+
+/** Of what goes on, until when it's known to. */
+function knownEnd({ end, trace }: Step): number {
+  return Number.isFinite(end) ? end : trace.begin + trace.ms;
 }
 
 /** A step while it's made. */
@@ -99,8 +120,15 @@ interface Draft extends Step {
   hasCalls: boolean;
 }
 
-function draftOf(trace: TraceStep, index: number, parent: Draft | undefined): Draft {
-  const { path, begin, ms, outcome } = trace;
+function draftOf(
+  trace: TraceStep,
+  index: number,
+  parent: Draft | undefined,
+  goesOn: boolean,
+): Draft {
+  const { path, begin, outcome } = trace;
+  const endOf = ({ begin, ms, outcome }: TraceStep | TraceCall) =>
+    goesOn && outcome === "unfinished" ? Number.POSITIVE_INFINITY : begin + ms;
   // A foreign trace may name a step that isn't there.
   const name = parent ? path.slice(parent.path.length + 1) : path;
   const draft: Draft = {
@@ -111,7 +139,7 @@ function draftOf(trace: TraceStep, index: number, parent: Draft | undefined): Dr
     index,
     depth: parent ? parent.depth + 1 : 0,
     begin,
-    end: begin + ms,
+    end: endOf(trace),
     outcome,
     parent,
     children: [],
@@ -120,8 +148,8 @@ function draftOf(trace: TraceStep, index: number, parent: Draft | undefined): Dr
     hasCalls: false,
   };
   for (const call of trace.calls) {
-    const { begin, ms, outcome } = call;
-    draft.calls.push({ begin, end: begin + ms, outcome, step: draft, trace: call });
+    const { begin, outcome } = call;
+    draft.calls.push({ begin, end: endOf(call), outcome, step: draft, trace: call });
   }
   return draft;
 }

@@ -14,9 +14,7 @@ export interface Transport {
   /** The sums so far. */
   readonly sums: HTMLElement;
   readonly show: (run: Run) => void;
-  readonly update: (run: Run, time: number, isPlaying: boolean) => void;
-  /** Shows the time of a run that goes on. */
-  readonly grow: (now: number) => void;
+  readonly update: (run: Run, time: number, isGoing: boolean) => void;
 }
 
 /** The slider's own unit: it goes from 0 to this. */
@@ -56,9 +54,10 @@ export function createTransport(player: () => Player): Transport {
   );
   speed.addEventListener("change", () => player().setRate(Number(speed.value)));
   slider.addEventListener("input", () => {
-    const run = player().run();
+    // Before the pause, which shows the moment of it.
+    const to = (Number(slider.value) / WHOLE) * player().run().end;
     player().pause();
-    player().seek((Number(slider.value) / WHOLE) * run.end);
+    player().seek(to);
   });
   const element = h(
     "div",
@@ -80,12 +79,12 @@ export function createTransport(player: () => Player): Transport {
         if (cell) cell.style.minWidth = `calc(${text.length}ch + 1px)`;
       }
     },
-    update: (run, time, isPlaying) => {
-      const label = isPlaying ? "Pause" : "Play";
+    update: (run, time, isGoing) => {
+      const label = isGoing ? "Pause" : run.goesOn ? "Follow" : "Play";
       if (play.title !== label) {
         play.title = label;
         play.setAttribute("aria-label", label);
-        play.replaceChildren(icon(isPlaying ? PAUSE : PLAY));
+        play.replaceChildren(icon(isGoing ? PAUSE : PLAY));
       }
       slider.value = String(run.end > 0 ? Math.round((time / run.end) * WHOLE) : WHOLE);
       slider.style.setProperty("--done", String(run.end > 0 ? time / run.end : 1));
@@ -105,7 +104,6 @@ export function createTransport(player: () => Player): Transport {
         .get("cost")
         ?.setAttribute("title", unpriced > 0 ? `${counted(unpriced, "call")} of unknown cost` : "");
     },
-    grow: (now) => setText(clock, `${duration(now)} of ${duration(now)}`),
   };
 }
 

@@ -6,12 +6,12 @@
  */
 import type { TraceFile } from "../../../patterns/trace-file.ts";
 import { counted, dollars, duration } from "../../shared/words.ts";
-import { showDetails } from "./details.ts";
+import { knownAt, showDetails } from "./details.ts";
 import { createDiagram } from "./diagram.ts";
 import { byId, h, setText } from "./dom.ts";
 import { savingsOf, totalsAt } from "./moment.ts";
 import { type Change, createPlayer, type Player } from "./player.ts";
-import { type Run, runOf, type Step } from "./run.ts";
+import { type Run, runOf } from "./run.ts";
 import type { SourcePane } from "./source.ts";
 import { createTransport } from "./transport.ts";
 import { createWaterfall } from "./waterfall.ts";
@@ -21,10 +21,10 @@ export interface Viewer {
   readonly player: Player;
   /** Shows another run, from its end. */
   readonly open: (trace: TraceFile) => void;
-  /** Shows more of a run that goes on, at its newest moment, or all of it when it's over. Whoever reads or
-   * points at a step isn't disturbed. */
+  /** Shows more of a run that goes on, at its newest moment or at the one that is held, or all of it when
+   * it's over. Whoever reads or points at a step isn't disturbed. */
   readonly follow: (trace: TraceFile, isOver: boolean) => void;
-  /** Has what is in flight last until `now`, in milliseconds since the run's start. */
+  /** Has a run that goes on last until `now`, in milliseconds since the run's start. */
   readonly grow: (now: number) => void;
   readonly select: (path: string | undefined) => void;
 }
@@ -36,14 +36,28 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
     const step = path === undefined ? undefined : player.run().byPath.get(path);
     const isIn = panel.contains(document.activeElement);
     if (step && !isIn) goBack = focused();
-    chosen = step;
+    chosen = step?.path;
     panel.hidden = !step;
     document.body.toggleAttribute("data-details", step !== undefined);
-    if (step) showDetails(panel, player.run(), step, () => select(undefined));
+    known = undefined;
+    renew();
     diagram.select(step?.path);
     waterfall.select(step?.path);
     source?.mark(step?.path);
     if (!step && isIn) goBack?.();
+  };
+  /** Tells the details anew where more of the step is known at the moment, or less. */
+  const renew = () => {
+    const [run, time] = [player.run(), player.time()];
+    const step = chosen === undefined ? undefined : run.byPath.get(chosen);
+    if (!step || known === knownAt(step, time)) return;
+    const scrolled = known === undefined ? 0 : panel.querySelector(".details-body")?.scrollTop;
+    known = knownAt(step, time);
+    const isReading = panel.contains(document.activeElement);
+    const onClose = () => select(undefined);
+    showDetails(panel, { run, step, time, onClose, onEnd: () => player.seek(step.end) });
+    panel.querySelector(".details-body")?.scrollTo(0, scrolled ?? 0);
+    if (isReading) panel.querySelector("h2")?.focus();
   };
   /** Gives the focus back to what has it, drawn anew meanwhile or not. */
   const focused = () => {
@@ -56,7 +70,9 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
       if (target instanceof HTMLElement) target.focus({ preventScroll: true });
     };
   };
-  let chosen: Step | undefined;
+  let chosen: string | undefined;
+  /** What the details tell. */
+  let known: string | undefined;
   let goBack: (() => void) | undefined;
   const title = h("h2", { class: "run-title" });
   const origin = h("p", { class: "origin" });
@@ -87,35 +103,31 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
   };
   const onChange = (change: Change) => {
     const [run, time] = [player.run(), player.time()];
+    if (change === "run" || change === "length")
+      section.style.setProperty("--end", String(run.end || 1));
     if (change === "run") {
       setText(title, run.trace.title ?? run.trace.name);
       setText(origin, ORIGINS[run.trace.origin] ?? "");
       setText(saved, savedText(run));
-      section.style.setProperty("--end", String(run.end || 1));
       transport.show(run);
       diagram.show(run);
       waterfall.show(run);
     }
-    diagram.update(time, player.isPlaying());
-    transport.update(run, time, player.isPlaying());
-    if (change !== "time" || !player.isPlaying()) tell();
+    if (change === "length") waterfall.grow(run.end);
+    const isGoing = player.isGoing();
+    diagram.update(time, isGoing);
+    transport.update(run, time, isGoing);
+    if (change !== "length" && (change !== "time" || !isGoing)) tell();
     waterfall.update(time, change === "time");
+    renew();
   };
   const follow = (trace: TraceFile, isOver: boolean) => {
     later = isPressed ? () => follow(trace, isOver) : undefined;
     if (later) return;
     if (trace.startedAt !== player.run().trace.startedAt) select(undefined);
-    const run = runOf(trace);
-    const [refocus, before] = [focused(), chosen];
-    section.toggleAttribute("data-growing", !isOver);
-    // A moment before its end, what goes on is still in flight.
-    player.load(run, isOver ? run.end : run.end - 0.01);
+    const refocus = focused();
+    player.load(runOf(trace, !isOver));
     refocus();
-    const now = before && run.byPath.get(before.path);
-    if (!now || now.outcome === before.outcome) return;
-    const isReading = panel.contains(document.activeElement);
-    select(now.path);
-    if (isReading) panel.querySelector("h2")?.focus();
   };
   // A click is one only if what was pressed is still there.
   let isPressed = false;
@@ -136,17 +148,10 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
     open: (trace) => {
       later = undefined;
       select(undefined);
-      player.pause();
-      section.removeAttribute("data-growing");
-      const run = runOf(trace);
-      player.load(run, run.end);
+      player.load(runOf(trace));
     },
     follow,
-    grow: (now) => {
-      section.style.setProperty("--end", String(now));
-      waterfall.grow(now);
-      transport.grow(now);
-    },
+    grow: player.grow,
     select,
   };
 }
@@ -165,10 +170,10 @@ const ORIGINS: Readonly<Record<string, string>> = {
 /** What somebody hears who doesn't see it. */
 function told(player: Player): string {
   const [run, time] = [player.run(), player.time()];
-  if (player.isPlaying()) return "Playing";
+  if (player.isGoing() && !run.goesOn) return "Playing";
   const { inFlight, answered, failed, cancelled } = totalsAt(run, time);
   const { last: root } = run;
-  if (time >= run.end && root) {
+  if (time >= run.end && root && !run.goesOn) {
     const came = root.outcome === "ok" ? ending(root.trace.value) : STATES[root.outcome];
     return `The run has ended: ${came}. ${counted(answered, "call")}`;
   }

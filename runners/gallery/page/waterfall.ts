@@ -18,7 +18,7 @@ export interface Waterfall {
   readonly show: (run: Run) => void;
   /** Shows the moment, and if asked to, what began last. */
   readonly update: (time: number, isFollowing: boolean) => void;
-  /** Has what is in flight last until `now`. */
+  /** Has the run, and what goes on in it, last until `now`. */
   readonly grow: (now: number) => void;
   readonly select: (path: string | undefined) => void;
 }
@@ -57,7 +57,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   const rows = new Map<number, Row>();
   let run: Run | undefined;
   let byBegin: readonly Step[] = [];
-  let [time, focusable] = [0, 0];
+  let [time, end, focusable] = [0, 0, 0];
   let selected: string | undefined;
   // As they were when last heard of: to ask for them has the browser lay out the page.
   let [scrolled, height] = [0, 0];
@@ -80,6 +80,7 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       const step = run.steps[index];
       if (!step || rows.has(index)) continue;
       const row = rowOf(run, step);
+      if (isOpen(step)) setText(row.took, duration(end - step.begin));
       rows.set(index, row);
       // In the order of the steps, for whoever goes through them without seeing them.
       list.insertBefore(row.element, rows.get(index + 1)?.element ?? null);
@@ -107,12 +108,12 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   };
   const update = (at: number) => {
     time = at;
-    const share = run && run.end > 0 ? time / run.end : 1;
+    const share = end > 0 ? time / end : 1;
     veil.style.transform = `translateX(${100 * share}%)`;
     for (const row of rows.values()) paint(row);
   };
-  /** Marks round times up to `end`. */
-  const rule = (end: number) => {
+  /** Marks round times up to the end. */
+  const rule = () => {
     const ticks = run?.isInBeats ? [] : axisTicks(end);
     axis.replaceChildren(
       ...ticks.map((tick) => placed(h("span", {}, tickWords(tick)), tick)),
@@ -187,7 +188,8 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       rows.clear();
       list.style.height = `${run.steps.length * ROW}px`;
       scrolled = Math.max(0, Math.min(scrolled, run.steps.length * ROW - height));
-      rule(run.end);
+      end = run.end;
+      rule();
       settle();
       update(time);
     },
@@ -198,9 +200,10 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       scroll();
     },
     grow: (now) => {
-      rule(now);
-      for (const { step, element, took } of rows.values()) {
-        if (element.dataset.state === "flight") setText(took, duration(now - step.begin));
+      end = now;
+      rule();
+      for (const { step, took } of rows.values()) {
+        if (isOpen(step)) setText(took, duration(end - step.begin));
       }
     },
     select: (path) => {
@@ -216,12 +219,18 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   };
 }
 
+/** Whether it goes on: until when isn't known. */
+function isOpen({ end }: Span): boolean {
+  return !Number.isFinite(end);
+}
+
 function rowOf(run: Run, step: Step): Row {
   const { isInBeats, isEstimated, critical } = run;
   const plot = h("span", { class: "plot" });
   const bars: { span: Span; element: HTMLElement }[] = [];
   const add = (kind: string, span: Span) => {
-    const element = placed(h("i", { class: kind }), span.begin, span.end - span.begin);
+    const ms = isOpen(span) ? 0 : span.end - span.begin;
+    const element = placed(h("i", { class: kind, "data-open": isOpen(span) }), span.begin, ms);
     if (critical.has(step) && kind !== "extent") element.dataset.critical = "";
     plot.append(element);
     bars.push({ span, element });
@@ -232,7 +241,8 @@ function rowOf(run: Run, step: Step): Row {
     add(step.end > step.begin ? "work" : "tick", step);
   }
   const sign = createSign();
-  const took = h("span", {}, isInBeats ? "" : duration(step.end - step.begin, isEstimated));
+  const isTimed = !isInBeats && !isOpen(step);
+  const took = h("span", {}, isTimed ? duration(step.end - step.begin, isEstimated) : "");
   const { toolCall } = step.trace;
   const label = h("span", { class: "label" }, toolCall ? toolWords(toolCall).name : step.name);
   label.style.paddingInlineStart = `${12 * step.depth}px`;

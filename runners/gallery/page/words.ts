@@ -43,15 +43,27 @@ export function ending(value: unknown): string {
 /** Round times from 0 up to `end`, at most seven. */
 export function axisTicks(end: number): number[] {
   if (!(end > 0)) return [0];
-  const rough = end / 5;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  // No time is said in less than a millisecond.
-  const step = Math.max(1, power * ([1, 2, 5].find((one) => one * power >= rough * 0.9) ?? 10));
+  const step = roundFrom((end / 5) * 0.9);
   const count = Math.min(7, Math.floor((end * 0.96) / step) + 1);
   return Array.from({ length: count }, (_, index) => index * step);
 }
 
-/** `0`, `50 s`, `1 min 40 s`: a round time. */
+const [MINUTE, DAY] = [60_000, 86_400_000];
+/** The parts of an hour and of a day that are round, in minutes. */
+const ROUND_MINUTES = [0.5, 1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
+
+/** The shortest round time of at least `least` milliseconds. */
+function roundFrom(least: number): number {
+  const minutes = ROUND_MINUTES.find((one) => one * MINUTE >= least);
+  if (least > 20_000 && minutes !== undefined) return minutes * MINUTE;
+  // No time is said in less than a millisecond.
+  const unit = minutes === undefined ? DAY : 1;
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(least / unit)));
+  const round = [1, 2, 5].find((one) => one * power * unit >= least) ?? 10;
+  return round * power * unit;
+}
+
+/** `0`, `50 s`, `1 min 30 s`, `2 h`: a round time. */
 export function tickWords(tick: number): string {
-  return tick === 0 ? "0" : duration(tick).replace(".0 s", " s").replace(" min 0 s", " min");
+  return tick === 0 ? "0" : duration(tick).replace(/\.0(?= s)| 0 (s|min|h)$/, "");
 }
