@@ -1,14 +1,15 @@
 /** The agent's command line: an answer, no answer, and a line that says what to do instead. */
+
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { readTrace } from "../runners/gallery/read-trace.ts";
 import { main } from "../runners/shared/agent-cli.ts";
 import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
 import { start } from "./shared/runner.ts";
 import { type Answer, fails, hold, reply, startServer } from "./shared/server.ts";
+import { onlyTrace } from "./shared/traces.ts";
 
 const SEARCH = reply(
   [{ type: "tool_use", id: "toolu_1", name: "search", input: { pattern: "(" } }],
@@ -226,7 +227,7 @@ test.for<[what: string, answers: Answer[], code: number, outcome: string, result
   const file = join(root, "run.json");
   const { code } = await agent(["--root", root, "--trace", file, "Where?"], answers);
   expect(code).toBe(exit);
-  const trace = readTrace(await readFile(file, "utf8"));
+  const trace = onlyTrace(await readFile(file, "utf8"));
   expect(trace).toMatchObject({ origin: "live", title: "Where?", ...(result ? { result } : {}) });
   expect(trace.steps[0]).toMatchObject({ path: "agent", outcome });
   expect(trace.steps.flatMap(({ calls }) => calls)).toHaveLength(2);

@@ -323,8 +323,21 @@ test("says what to do where there is no key", async () => {
 test("writes a page of one's own run, and says where", { timeout: 120_000 }, async () => {
   const out = join(await folder(), "site");
   const run = join(await folder(), "run.json");
-  await writeFile(run, JSON.stringify({ ...page("route").trace, title: "my own ticket" }));
+  const { trace } = page("route");
+  const traces = ["my own ticket", "the next"].map((title) => ({ ...trace, title }));
+  await writeFile(run, JSON.stringify(traces));
   const { code, stdout, stderr } = await command(run, "--out", out);
   expect([code, stdout, stderr]).toEqual([0, `Open ${join(out, "own.html")}\n`, ""]);
   expect(await readFile(join(out, "own.html"), "utf8")).toContain("my own ticket");
+  expect(await readFile(join(out, "own-2.html"), "utf8")).toContain("the next");
+});
+
+test("makes no thousand pages of a file with a thousand traces", async () => {
+  const run = join(await folder(), "run.json");
+  await writeFile(run, JSON.stringify(Array(1_000).fill(page("route").trace)));
+  const { code, stderr } = await command(run);
+  expect([code, stderr]).toEqual([
+    2,
+    "There are 1000 traces, and 50 are the most that get a page: drop the file on any page to choose one of them\n",
+  ]);
 });

@@ -5,8 +5,9 @@ import { build } from "esbuild";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { TraceFile } from "../patterns/trace-file.ts";
-import { FormatError, readTrace } from "../runners/gallery/read-trace.ts";
+import { FormatError, readTraces } from "../runners/gallery/read-trace.ts";
 import { ROOT } from "./shared/runner.ts";
+import { onlyTrace } from "./shared/traces.ts";
 
 const CALL = {
   begin: 1,
@@ -57,12 +58,12 @@ function withField(place: string, value: unknown): string {
 }
 
 function read(value: unknown): TraceFile {
-  return readTrace(JSON.stringify(value));
+  return onlyTrace(JSON.stringify(value));
 }
 
 function problemOf(text: string): string {
   try {
-    readTrace(text);
+    readTraces(text);
   } catch (error) {
     if (error instanceof FormatError) return error.message;
     throw error;
@@ -74,7 +75,7 @@ function problemOf(text: string): string {
 
 test("reads a trace as it was written", () => {
   expect(read(TRACE)).toEqual(TRACE);
-  expect(readTrace(`\uFEFF${JSON.stringify(TRACE, undefined, 2)}\n`)).toEqual(TRACE);
+  expect(onlyTrace(`\uFEFF${JSON.stringify(TRACE, undefined, 2)}\n`)).toEqual(TRACE);
 });
 
 test("skips fields that it doesn't know", () => {
@@ -159,7 +160,7 @@ test("reads any JSON or says what is wrong with it", () => {
 
 test("lets nothing be deeper than a page can show", () => {
   const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
-  const { steps } = readTrace(withField("steps.1.value", "deep").replace('"deep"', deep));
+  const { steps } = onlyTrace(withField("steps.1.value", "deep").replace('"deep"', deep));
   expect(JSON.stringify(steps[1]?.value)).toContain("[deeper]");
 });
 
@@ -197,10 +198,11 @@ test.for<[string, string, RegExp]>([
   ],
   ["a trace without steps", JSON.stringify({ ...TRACE, steps: [] }), /^The trace holds no steps$/],
   [
-    "two traces",
-    `${JSON.stringify(TRACE)}\n${JSON.stringify(TRACE)}`,
-    /^The file holds 2 traces: give each a file of its own$/,
+    "two traces, one of them wrong",
+    JSON.stringify([TRACE, { ...TRACE, version: 7 }]),
+    /^The trace has version 7, /,
   ],
+  ["a trace and something else", JSON.stringify([TRACE, 3]), /^The file holds JSON, but neither/],
   ["an empty export", '{"resourceSpans":[]}', /^The export holds no spans$/],
 ])("says of %s what it is", ([, text, message]) => {
   expect(problemOf(text)).toMatch(message);
@@ -219,7 +221,7 @@ test("says of a recording how a trace is made of it", async () => {
 const EXPORT = await readFile(join(ROOT, "test/shared/vote.otlp.json"), "utf8");
 
 test("reads what OpenTelemetry's exporter writes of a run, prompts and replies too", () => {
-  const { name, startedAt, steps } = readTrace(EXPORT);
+  const { name, startedAt, steps } = onlyTrace(EXPORT);
   expect([name, startedAt.slice(0, 10)]).toEqual(["vote", "2026-12-02"]);
   expect(steps.map(({ path, outcome, calls }) => [path, outcome, calls.length])).toEqual([
     ["vote", "ok", 0],
@@ -241,23 +243,29 @@ test("reads what OpenTelemetry's exporter writes of a run, prompts and replies t
   expect(steps[0]?.begin).toBe(0);
 });
 
+test("reads several traces of ours, one a line or in a list", () => {
+  const second = { ...TRACE, title: "another ticket" };
+  const traces = [TRACE, second];
+  expect(readTraces(JSON.stringify(traces))).toEqual(traces);
+  expect(readTraces(traces.map((trace) => JSON.stringify(trace)).join("\n"))).toEqual(traces);
+});
+
 test.for<[string, (...exports: string[]) => string]>([
   ["one a line, as the collector's file exporter writes them", (a, b) => `${a}\n${b}\n`],
   ["in a list", (a, b) => `[${a},\n${b}]`],
-])(
-  "reads several exports of one trace, %s, and says of two traces that they are two",
-  ([, join]) => {
-    const line = JSON.stringify(JSON.parse(EXPORT));
-    const later = line.replaceAll('panId":"', 'panId":"f');
-    const { steps } = readTrace(join(line, later));
-    const roots = steps.filter(({ path }) => !path.includes("/")).map(({ path }) => path);
-    expect(roots).toEqual(["vote", "vote#2"]);
-    expect(steps).toHaveLength(16);
-    expect(problemOf(join(line, line.replaceAll('"traceId":"', '"traceId":"f')))).toBe(
-      "The export holds 2 traces, told apart by their traceId: give each a file of its own",
-    );
-  },
-);
+])("reads several exports of one trace as one, %s, and of two traces as two", ([, join]) => {
+  const line = JSON.stringify(JSON.parse(EXPORT));
+  const later = line.replaceAll('panId":"', 'panId":"f');
+  const { steps } = onlyTrace(join(line, later));
+  const roots = steps.filter(({ path }) => !path.includes("/")).map(({ path }) => path);
+  expect(roots).toEqual(["vote", "vote#2"]);
+  expect(steps).toHaveLength(16);
+  const other = line.replaceAll('"traceId":"', '"traceId":"f');
+  const [first, second, ...others] = readTraces(join(line, other));
+  expect(first).toEqual(onlyTrace(line));
+  expect(second).toEqual(first);
+  expect(others).toEqual([]);
+});
 
 function spans(...list: readonly object[]): string {
   const filled = list.map((span, index) => ({
@@ -277,7 +285,7 @@ const attributes = (values: Readonly<Record<string, string | number>>) =>
   }));
 
 test("makes a tree of spans that aren't ours, by their parents, with names that a path can hold", () => {
-  const { steps } = readTrace(
+  const { steps } = onlyTrace(
     spans(
       { name: "POST /tickets#new" },
       { name: "db", parentSpanId: "s0" },
@@ -315,7 +323,7 @@ test("makes a tree of spans that aren't ours, by their parents, with names that 
 
 test("takes a model call that is in no step for one", () => {
   const model = attributes({ "gen_ai.request.model": "claude-opus-5-5" });
-  const { steps } = readTrace(spans({ name: "anthropic.messages.create", attributes: model }));
+  const { steps } = onlyTrace(spans({ name: "anthropic.messages.create", attributes: model }));
   expect(steps).toMatchObject([{ path: "anthropic.messages.create", calls: [{ sent: true }] }]);
 });
 
@@ -327,7 +335,7 @@ test("takes what came from the cache and went into it out of the input, which ho
     "gen_ai.usage.cache_read.input_tokens": 600,
     "gen_ai.usage.cache_write.input_tokens": 300,
   });
-  const { steps } = readTrace(spans({ name: "anthropic.messages.create", attributes: counts }));
+  const { steps } = onlyTrace(spans({ name: "anthropic.messages.create", attributes: counts }));
   const usage = {
     input_tokens: 100,
     output_tokens: 10,
@@ -346,12 +354,12 @@ test("says what is wrong with an export, and hangs on none", () => {
   expect(
     problemOf(spans({ name: "a", parentSpanId: "s1" }, { name: "b", parentSpanId: "s0" })),
   ).toBe("The export holds no span that is outermost");
-  expect(readTrace(spans({ name: "a", parentSpanId: "s0" })).steps).toHaveLength(1);
+  expect(onlyTrace(spans({ name: "a", parentSpanId: "s0" })).steps).toHaveLength(1);
   const chain = Array.from({ length: 50_000 }, (_, i) => ({
     name: "a",
     parentSpanId: `s${i - 1}`,
   }));
-  expect(readTrace(spans(...chain)).steps).toHaveLength(50_000);
+  expect(onlyTrace(spans(...chain)).steps).toHaveLength(50_000);
 });
 
 // Where it runs

@@ -1,4 +1,5 @@
 /** What the README says is so: its outputs, numbers, commands, links, and the examples it shows. */
+
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { copyFile, cp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
@@ -12,7 +13,6 @@ import { openRecording, recordedClient } from "../patterns/recording.ts";
 import type { Routes } from "../patterns/route.ts";
 import { step } from "../patterns/step.ts";
 import { vote } from "../patterns/vote.ts";
-import { readTrace } from "../runners/gallery/read-trace.ts";
 import { linesOfCode } from "../runners/shared/lines-of-code.ts";
 import { slogan } from "./examples/budget.ts";
 import { sortTickets } from "./examples/tickets.ts";
@@ -22,6 +22,7 @@ import { fillIn, inStep, README, SPANISH } from "./shared/readme.ts";
 import { ROOT, run } from "./shared/runner.ts";
 import { withResolvers } from "./shared/scripted.ts";
 import { type Answer, type Exchange, fails, reply, startServer } from "./shared/server.ts";
+import { onlyTrace } from "./shared/traces.ts";
 
 const readme = await readFile(README, "utf8");
 const spanish = await readFile(SPANISH, "utf8");
@@ -268,7 +269,7 @@ test("budget.ts: when the money ends, the best draft so far comes back", async (
 test("trace.ts: keeps a run that ends, and one that fails", async () => {
   const file = join(await folder(), "run.json");
   expect(await traced(file, () => step("run", () => "done"))).toBe("done");
-  const read = async () => readTrace(await readFile(file, "utf8"));
+  const read = async () => onlyTrace(await readFile(file, "utf8"));
   expect(await read()).toMatchObject({ name: "run", origin: "live", steps: [{ value: "done" }] });
   const failing = traced(file, () => step("run", () => Promise.reject(new Error("no"))));
   await expect(failing).rejects.toThrow("no");

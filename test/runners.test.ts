@@ -1,4 +1,5 @@
 /** The command line: what it replays, calls and records, what it prints, and what it says when it can't. */
+
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -9,7 +10,6 @@ import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { BudgetError } from "../patterns/errors.ts";
 import { collectTrace, type TraceCall, type TraceStep } from "../patterns/trace-file.ts";
-import { readTrace } from "../runners/gallery/read-trace.ts";
 import { job as section } from "../runners/section.ts";
 import { type Paint, plainLine, totalsLine, treeLines, wrap } from "../runners/shared/format.ts";
 import { callsIn, type Totals, totalsOf } from "../runners/shared/trace.ts";
@@ -19,6 +19,7 @@ import { folder } from "./shared/folder.ts";
 import { Kept } from "./shared/kept.ts";
 import { ROOT, run, start } from "./shared/runner.ts";
 import { type Answer, fails, hold, raw, reply, startServer } from "./shared/server.ts";
+import { onlyTrace } from "./shared/traces.ts";
 
 const AGENTS = ["agent", "subagent", "levels", "refund"];
 /** Those whose recorded calls are single prompts. */
@@ -693,14 +694,14 @@ test("--trace writes a replay as the run that was recorded", async () => {
   const file = join(await folder(), "run.json");
   const { code, stderr } = await run(["replay", "vote", "--trace", file]);
   expect([code, stderr]).toEqual([0, ""]);
-  const trace = readTrace(await readFile(file, "utf8"));
+  const trace = onlyTrace(await readFile(file, "utf8"));
   expect(trace).toMatchObject({ name: "vote", origin: "transcribed", result: { winner: "yes" } });
   const [header = ""] = (await readFile(join(RECORDINGS, "vote.jsonl"), "utf8")).split("\n", 1);
   expect(trace.startedAt).toBe(JSON.parse(header).date);
   expect(trace.title).toContain("SQL injection");
   // The same file may be written again, and by another run.
   await run(["replay", "route", "--trace", file]);
-  expect(readTrace(await readFile(file, "utf8"))).toMatchObject({ name: "route" });
+  expect(onlyTrace(await readFile(file, "utf8"))).toMatchObject({ name: "route" });
 });
 
 test("--trace keeps a live run that failed, as far as it came", async () => {
@@ -708,7 +709,7 @@ test("--trace keeps a live run that failed, as far as it came", async () => {
   await serve(LABEL, fails(400));
   const { code } = await run(["live", "route", "--trace", file]);
   expect(code).toBe(1);
-  const trace = readTrace(await readFile(file, "utf8"));
+  const trace = onlyTrace(await readFile(file, "utf8"));
   expect(trace).toMatchObject({ name: "route", origin: "live" });
   expect(trace.steps.map(({ path, outcome }) => [path, outcome])).toEqual([
     ["route", "failed"],

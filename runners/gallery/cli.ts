@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { priceOf } from "../../patterns/cost.ts";
 import { createBudget } from "../../patterns/layers/budget.ts";
+import type { TraceFile } from "../../patterns/trace-file.ts";
 import { JOBS } from "../shared/cli.ts";
 import { explain, UsageError, whyUnread } from "../shared/explain.ts";
 import { checkKept, readFlags, readModel, readNumber, readPath } from "../shared/flags.ts";
@@ -24,7 +25,7 @@ import { dollars } from "../shared/words.ts";
 import { openBrowser } from "./browser.ts";
 import { startLiveServer } from "./live-server.ts";
 import { type Gallery, ownPage, readGallery } from "./pages.ts";
-import { FormatError, readTrace } from "./read-trace.ts";
+import { FormatError, readTraces } from "./read-trace.ts";
 import { earlierFiles, makeSite, writeSite } from "./site.ts";
 import { ROOT } from "./source.ts";
 
@@ -55,6 +56,8 @@ const BUDGET = 0.5;
 /** Of a reply that the page asks for. */
 const MAX_TOKENS = 4_000;
 const HIGHEST_PORT = 65_535;
+/** How many traces of somebody's own get a page each. */
+const MOST_OWN = 50;
 
 /** Runs a command line, and gives the exit code. */
 export async function main(
@@ -88,7 +91,12 @@ async function make(
   }
   const folder = out === undefined ? CACHE : readPath(out, env);
   await earlierFiles(folder);
-  const gallery = await withOwn(await Promise.all(files.map((file) => readOwn(file, env))));
+  const own = (await Promise.all(files.map((file) => readOwn(file, env)))).flat();
+  if (own.length > MOST_OWN) {
+    const held = `${own.length} traces, and ${MOST_OWN} are the most that get a page`;
+    throw new UsageError(`There are ${held}: drop the file on any page to choose one of them`);
+  }
+  const gallery = await withOwn(own);
   await writeSite(await makeSite(gallery, { isLive: false }), folder);
   const first = join(folder, files.length > 0 ? `${ownName(0)}.html` : "index.html");
   const opened =
@@ -142,7 +150,7 @@ async function serve(
 }
 
 /** The gallery with traces of somebody's own in front. */
-async function withOwn(traces: readonly ReturnType<typeof readTrace>[]): Promise<Gallery> {
+async function withOwn(traces: readonly TraceFile[]): Promise<Gallery> {
   const gallery = await readGallery();
   const own = traces.map((trace, at) => ownPage(trace, ownName(at), gallery.pages));
   return { ...gallery, pages: [...own, ...gallery.pages] };
@@ -152,12 +160,12 @@ function ownName(at: number): string {
   return at === 0 ? "own" : `own-${at + 1}`;
 }
 
-async function readOwn(file: string, env: NodeJS.ProcessEnv) {
+async function readOwn(file: string, env: NodeJS.ProcessEnv): Promise<readonly TraceFile[]> {
   const text = await readFile(readPath(file, env), "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(`${file} can't be read: ${whyUnread(error)}`);
   });
   try {
-    return readTrace(text);
+    return readTraces(text);
   } catch (error) {
     if (error instanceof FormatError) throw new UsageError(`${file}: ${error.message}`);
     throw error;

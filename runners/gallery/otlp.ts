@@ -20,22 +20,27 @@ export function isExport(value: unknown): boolean {
 }
 
 /**
- * Makes one trace of one or more exports, in which its spans are.
+ * The traces whose spans are in one or more exports, in the order of their beginnings.
  *
- * @throws {FormatError} There is no span in them, one has no times, or they are of several traces.
+ * @throws {FormatError} There is no span in them, one has no times, or a trace has none that is outermost.
  */
-export function readExports(exports: readonly unknown[]): TraceFile {
+export function readExports(exports: readonly unknown[]): TraceFile[] {
   const spans = exports
     .flatMap(spansIn)
     .sort((a, b) => (a.start < b.start ? -1 : Number(a.start > b.start)));
-  const [first] = spans;
-  if (!first) throw new FormatError("The export holds no spans");
-  const traces = new Set(spans.map(({ traceId }) => traceId)).size;
-  if (traces > 1) {
-    throw new FormatError(
-      `The export holds ${traces} traces, told apart by their traceId: give each a file of its own`,
-    );
+  if (spans.length === 0) throw new FormatError("The export holds no spans");
+  const byTrace = new Map<string, Span[]>();
+  for (const span of spans) {
+    const others = byTrace.get(span.traceId);
+    if (others) others.push(span);
+    else byTrace.set(span.traceId, [span]);
   }
+  return [...byTrace.values()].map(traceOf);
+}
+
+/** Makes a trace of its spans, the earliest first. */
+function traceOf(spans: readonly Span[]): TraceFile {
+  const origin = spans[0]?.start ?? 0n;
   const ids = new Set(spans.map(({ id }) => id));
   const children = new Map<string, Span[]>();
   for (const span of spans) {
@@ -45,14 +50,14 @@ export function readExports(exports: readonly unknown[]): TraceFile {
     if (siblings) siblings.push(span);
     else children.set(parent, [span]);
   }
-  const steps = stepsUnder(children, first.start);
+  const steps = stepsUnder(children, origin);
   if (steps.length === 0) throw new FormatError("The export holds no span that is outermost");
   return {
     format: "effective-agents/trace",
     version: 1,
     name: steps[0]?.path ?? "",
     origin: "live",
-    startedAt: new Date(Number(first.start / 1_000_000n)).toISOString(),
+    startedAt: new Date(Number(origin / 1_000_000n)).toISOString(),
     steps,
   };
 }

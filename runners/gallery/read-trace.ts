@@ -1,5 +1,5 @@
 /**
- * Reads a file with a run in it: a trace of ours, or an OpenTelemetry export in OTLP's JSON.
+ * Reads a file with runs in it: traces of ours, or an OpenTelemetry export in OTLP's JSON.
  *
  * It runs in the page too, where a file is dropped on it. What a file holds may be anything, so all that
  * a page relies on is checked here, and the first thing that is wrong is told in a line.
@@ -14,23 +14,23 @@ const VERSION = 1;
 const MAKE_ONE = "npm run live route -- --trace run.json makes a trace";
 
 /**
- * Reads what a file holds.
+ * Reads the traces that a file holds, one or more.
  *
  * @throws {FormatError} It holds something else; the message says what, and what to do.
  */
-export function readTrace(text: string): TraceFile {
+export function readTraces(text: string): TraceFile[] {
   const content = text.replace(/^\uFEFF/, "").trim();
   if (content === "") throw new FormatError(`The file is empty. ${MAKE_ONE}`);
   const values = parseAll(content).flat();
-  const [first] = values;
-  const fields = isRecord(first) ? first : {};
-  const { format } = fields;
-  if (format === "effective-agents/trace") {
-    if (values.length === 1) return ours(fields);
-    throw new FormatError(`The file holds ${values.length} traces: give each a file of its own`);
-  }
+  const records = values.filter(isRecord);
   if (values.length > 0 && values.every(isExport)) return readExports(values);
-  throw new FormatError(whatElse(fields));
+  if (values.length > 0 && records.length === values.length && records.every(isOurs))
+    return records.map(ours);
+  throw new FormatError(whatElse(records[0] ?? {}));
+}
+
+function isOurs({ format }: Readonly<Record<string, unknown>>): boolean {
+  return format === "effective-agents/trace";
 }
 
 /** The file as one JSON text, or else as one a line. */

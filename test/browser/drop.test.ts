@@ -44,6 +44,24 @@ test.for(["own", "plan"])(
   },
 );
 
+test("of several traces in a file the first is shown, and another can be chosen", async () => {
+  const { page, wrong } = await open(browser, join(site, "own.html"));
+  const which = page.getByLabel("Trace", { exact: true });
+  expect(await which.isVisible()).toBe(false);
+  const traces = [
+    { ...MIXED, title: "First" },
+    { ...FAN_OUT, title: "Second" },
+  ];
+  await drop(page, "runs.json", JSON.stringify(traces));
+  await page.getByRole("heading", { name: "First" }).waitFor();
+  await which.selectOption("2 of 2: Second");
+  await page.getByRole("heading", { name: "Second" }).waitFor();
+  expect(await page.locator(".row").count()).toBe(FAN_OUT.steps.length);
+  await drop(page, "run.json", JSON.stringify(MIXED));
+  await which.waitFor({ state: "hidden" });
+  expect(wrong).toEqual([]);
+});
+
 test("a short run dropped on a long one, far down its list, is seen from its first step on", async () => {
   const { page } = await open(browser, join(site, "long.html"));
   await page.locator(".rows").evaluate((list) => list.scrollTo(0, 20_000));

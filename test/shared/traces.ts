@@ -1,7 +1,9 @@
 /**
  * Traces for the page's tests, written as what happened when.
  */
+
 import type { TraceCall, TraceFile, TraceStep } from "../../patterns/trace-file.ts";
+import { readTraces } from "../../runners/gallery/read-trace.ts";
 
 /** A step, and the call that it makes. `false` for one that makes none. */
 export interface Told extends Partial<Omit<TraceStep, "path" | "begin" | "ms" | "calls">> {
@@ -75,4 +77,11 @@ export function longTrace(calls: number): TraceFile {
     steps[`run/ticket[${index}]`] = { at: [begin, begin + 60 + (index % 8) * 5], outcome };
   }
   return traceOf(steps, { title: `${calls} tickets` });
+}
+
+/** The trace in a file that holds one. */
+export function onlyTrace(text: string): TraceFile {
+  const [trace, ...others] = readTraces(text);
+  if (!trace || others.length > 0) throw new Error(`The file holds ${others.length + 1} traces`);
+  return trace;
 }

@@ -1,8 +1,9 @@
 /**
- * A trace file of one's own: dropped anywhere on the page, or chosen.
+ * A trace file of one's own: dropped anywhere on the page, or chosen. Of several traces in it, the first
+ * is shown, and the others can be chosen.
  */
 import type { TraceFile } from "../../../patterns/trace-file.ts";
-import { readTrace } from "../read-trace.ts";
+import { readTraces } from "../read-trace.ts";
 import { h, setText } from "./dom.ts";
 
 /** More than a page can show in time, in bytes. */
@@ -18,13 +19,26 @@ export function startDrop(place: HTMLElement, onTrace: (trace: TraceFile) => voi
     { class: "note" },
     "or drop a trace file anywhere on this page; nothing leaves it",
   );
-  place.append(h("div", { class: "drop" }, label, input, hint, said));
+  const which = h("select", { "aria-label": "Trace", hidden: true });
+  place.append(h("div", { class: "drop" }, label, input, hint, which, said));
+  let traces: readonly TraceFile[] = [];
+  const show = (index: number) => {
+    const trace = traces[index];
+    if (trace) onTrace(trace);
+  };
+  which.addEventListener("change", () => show(which.selectedIndex));
   const read = async (file: File | undefined) => {
     if (!file) return;
     setText(said, "");
     try {
       if (file.size > MOST) throw new Error("The file is larger than 200 MB.");
-      onTrace(readTrace(await file.text()));
+      traces = readTraces(await file.text());
+      const names = traces.map(({ title, name }) => title ?? name);
+      which.replaceChildren(
+        ...names.map((name, at) => h("option", {}, `${at + 1} of ${names.length}: ${name}`)),
+      );
+      which.hidden = traces.length === 1;
+      show(0);
     } catch (error) {
       setText(said, `${file.name}: ${error instanceof Error ? error.message : String(error)}`);
     }
