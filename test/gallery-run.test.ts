@@ -5,7 +5,7 @@ import { momentsOf, savingsOf, stateAt, totalsAt } from "../runners/gallery/page
 import { runOf } from "../runners/gallery/page/run.ts";
 import { type Item, type Stage, shapeOf } from "../runners/gallery/page/shape.ts";
 import { axisTicks, ending, tickWords, toolWords } from "../runners/gallery/page/words.ts";
-import { callAt, FAN_OUT, longTrace, type Told, traceOf } from "./shared/traces.ts";
+import { callAt, FAN_OUT, longTrace, type Told, traceOf, variedTrace } from "./shared/traces.ts";
 
 /** The states of all steps at a time. */
 function statesAt(trace: TraceFile, time: number): Record<string, string> {
@@ -24,7 +24,7 @@ function told(stages: readonly Stage[]): string {
 
 function tell(item: Item): string {
   if (item.kind === "start" || item.kind === "end") return item.kind;
-  if (item.kind === "crowd") return `${item.steps.length} ${item.base}`;
+  if (item.kind === "crowd") return `${item.steps.length} ${item.one}`;
   if (item.kind === "frame") return `${item.label}{${told(item.stages)}}`;
   const hung = item.hung.map(({ name }) => name).join(",");
   return hung ? `${item.step.name}:${hung}` : item.step.name;
@@ -166,6 +166,25 @@ test("many of a kind are a crowd, whether or not all run at once", () => {
   expect(shape(steps)).toBe("start > 20 voter > end");
 });
 
+test("of a level that is long, the first and the last few are drawn, and the others are a crowd", () => {
+  const [stage, ...others] = shapeOf(runOf(variedTrace(3000))).slice(1, -1);
+  expect(others).toEqual([]);
+  const items = stage?.items.map(tell) ?? [];
+  expect(items.slice(0, 7)).toEqual([
+    ...[0, 1, 2, 3, 4, 5].map((index) => `topic-${index}`),
+    "2988 more step",
+  ]);
+  expect(items.slice(7)).toEqual([4, 5, 6, 7, 8, 9].map((index) => `topic-299${index}`));
+
+  const steps: Record<string, Told> = { agent: { at: [0, 1000] } };
+  for (let turn = 0; turn < 100; turn += 1)
+    steps[`agent/turn[${turn}]`] = { at: [10 * turn, 10 * turn + 10] };
+  const turns = (from: number) => [0, 1, 2, 3, 4, 5].map((index) => `turn[${from + index}]`);
+  expect(shape(steps)).toBe(
+    ["start", ...turns(0), "88 more step", ...turns(94), "end"].join(" > "),
+  );
+});
+
 test("a plan says which task waits for which, where times would say otherwise", () => {
   const tasks = [
     { id: "a", needs: [] },
@@ -211,6 +230,20 @@ test("a drawing fits the room it has by wrapping, and nothing in it overlaps", (
       }
     }
   }
+});
+
+test("many steps on many levels are laid out in a moment", () => {
+  const steps: Record<string, Told> = { run: { at: [0, 60_000] } };
+  for (let batch = 0; batch < 60; batch += 1) {
+    const path = `run/batch-${batch}`;
+    steps[path] = { at: [1000 * batch, 1000 * batch + 1000] };
+    for (let index = 0; index < 60; index += 1) {
+      const begin = 1000 * batch + 100 * Math.floor(index / 8);
+      steps[`${path}/topic-${index}`] = { at: [begin, begin + 60] };
+    }
+  }
+  const { nodes } = layOut(shapeOf(runOf(traceOf(steps))), 1000);
+  expect(nodes.length).toBe(60 * 60 + 60 + 2);
 });
 
 test("what runs side by side is drawn from top to bottom in its order, in one column", () => {

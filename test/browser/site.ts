@@ -8,7 +8,7 @@ import type { TraceFile } from "../../patterns/trace-file.ts";
 import { buildAssets } from "../../runners/gallery/page/assets.ts";
 import { renderIndex, renderPage } from "../../runners/gallery/page/html.ts";
 import type { PageData } from "../../runners/gallery/page-data.ts";
-import { FAN_OUT, longTrace, traceOf } from "../shared/traces.ts";
+import { FAN_OUT, longTrace, traceOf, variedTrace } from "../shared/traces.ts";
 
 /** Has signs that HTML knows. */
 export const CODE = `export async function plan(task: string) {
@@ -123,6 +123,7 @@ export async function makeSite(): Promise<string> {
   await write(patternPage("mixed", MIXED));
   await write(patternPage("slow", SLOW));
   await write(patternPage("long", longTrace(2000)));
+  await write(patternPage("varied", variedTrace(3000)));
   await write(patternPage("hostile", hostileTrace()));
   const { trace: _, ...own } = { ...patternPage("own", FAN_OUT), kind: "own" as const };
   await write({ ...own, sources: [], drawing: "", command: "", copyAlong: [] });
