@@ -231,6 +231,18 @@ test("of thousands of steps of as many names the first and last are drawn, and a
   expect(wrong).toEqual([]);
 });
 
+test("a slider that goes far makes no row but those that are seen, and scrolling makes more", async () => {
+  const { page } = await show("long");
+  const seen = await page
+    .locator(".rows")
+    .evaluate((list) => Math.ceil(list.clientHeight / 24) + 1);
+  const rows = page.locator(".row");
+  await page.locator("#time").fill("2000");
+  expect(await rows.count()).toBeLessThanOrEqual(seen);
+  await page.locator(".rows").evaluate((list) => list.scrollBy(0, 48));
+  await expect.poll(() => rows.count()).toBeGreaterThan(seen);
+});
+
 // The source
 
 test("the file is copied as it is, and the command too", async () => {
