@@ -5,7 +5,7 @@
  *
  *     leaf   a step that calls the model, with the tools and gates that belong to it hung under it
  *     frame  a step with such steps inside it
- *     crowd  many of one kind, or of a long level those in its middle, drawn as one
+ *     crowd  many of one kind, or more than can be looked at, drawn as one
  *
  * A plan says itself which of its tasks wait for which; otherwise what had ended before a step began
  * is what it may have waited for.
@@ -44,9 +44,11 @@ export type Item =
 
 /** More of one kind than this are a crowd, unless they are the rounds of a loop. */
 const CROWD = 12;
-/** On a level with more items than this, all but the first and the last few are a crowd. */
-const LONG_LEVEL = 60;
-const FEW = 6;
+/** More that run side by side than this are one too, of whatever kinds they are. */
+const WIDE = 24;
+/** Where more than this follow one another, those between the first and the last few stages are one. */
+const LONG = 60;
+const FEW = 2;
 /** So many steps are hung under another; the list below the drawing has all of them. */
 const HUNG = 6;
 
@@ -94,7 +96,7 @@ function stagesOf(siblings: readonly Step[]): readonly Stage[] {
     end = Math.max(end, unit.end);
   }
   const needs = needsOf(siblings);
-  return groups.map((units) => stageOf(units, needs));
+  return shortened(groups).map((units) => stageOf(units, needs));
 }
 
 /** In the order in which they began. */
@@ -109,10 +111,17 @@ function unitsOf(siblings: readonly Step[]): readonly Unit[] {
     if (steps.length > CROWD && !steps.every(isLoop)) return crowdOf(base, steps);
     return steps.map((step) => ({ item: itemOf(step), step, begin: step.begin, end: step.end }));
   });
-  units.sort((a, b) => a.begin - b.begin || a.step.index - b.step.index);
-  if (units.length <= LONG_LEVEL) return units;
-  const between = units.slice(FEW, -FEW).flatMap(stepsOf);
-  return [...units.slice(0, FEW), ...crowdOf("more step", between), ...units.slice(-FEW)];
+  return units.sort((a, b) => a.begin - b.begin || a.step.index - b.step.index);
+}
+
+/** The groups with no more in them than can be looked at. */
+function shortened(groups: readonly (readonly Unit[])[]): readonly (readonly Unit[])[] {
+  const narrow = groups.map((units) =>
+    units.length > WIDE ? crowdOf("step", units.flatMap(stepsOf)) : units,
+  );
+  if (narrow.flat().length <= LONG || narrow.length <= 2 * FEW + 1) return narrow;
+  const between = narrow.slice(FEW, -FEW).flat().flatMap(stepsOf);
+  return [...narrow.slice(0, FEW), crowdOf("more step", between), ...narrow.slice(-FEW)];
 }
 
 /** Steps as one item; `one` is what one of them is called. */
