@@ -143,6 +143,31 @@ test.for([360, 1440])("at %d px no time of a step is wider than its place", asyn
   expect(Math.max(...over)).toBe(0);
 });
 
+test.for([360, 1440])("at %d px no name runs out of what it stands in", async (width) => {
+  const { page } = await show("named", { viewport: { width, height: 900 } });
+  const texts = page.locator(".sheet button .name, .sheet button .sign");
+  const over = await texts.evaluateAll((all) =>
+    all.map((text) => {
+      const around = text.closest("button")?.getBoundingClientRect().right ?? Number.NaN;
+      return text.getBoundingClientRect().right - around;
+    }),
+  );
+  expect(over.length).toBeGreaterThan(6);
+  expect(Math.max(...over)).toBeLessThanOrEqual(0);
+  const tool = page.locator(".hung");
+  expect(await tool.getAttribute("title")).toContain("a-name-without-an-end-".repeat(8));
+});
+
+test("a drawing that is wider than the window is scrolled by the arrow keys", async () => {
+  const { page } = await show("named", { viewport: { width: 360, height: 800 } });
+  const sketch = page.getByLabel("The pattern's drawing");
+  const clock = await clockOf(page);
+  await sketch.focus();
+  await page.keyboard.press("ArrowRight");
+  await expect.poll(() => sketch.evaluate((element) => element.scrollLeft)).toBeGreaterThan(0);
+  expect(await clockOf(page)).toBe(clock);
+});
+
 // Selecting
 
 test("a step selected in the drawing is selected in the list, and the other way round", async () => {

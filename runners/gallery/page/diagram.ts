@@ -331,7 +331,7 @@ function end({ last: root, end }: Run, place: Placed): [HTMLElement, Shown] {
   const name = h("span", { class: "name" });
   const element = h(
     "button",
-    { type: "button", class: "end", "data-path": root?.path ?? "" },
+    { type: "button", class: "end", "data-path": root?.path ?? "", title: text },
     name,
   );
   const paint = (state: State) => {
