@@ -5,7 +5,7 @@ import { momentsOf, savingsOf, stateAt, totalsAt } from "../runners/gallery/page
 import { runOf } from "../runners/gallery/page/run.ts";
 import { type Item, type Stage, shapeOf } from "../runners/gallery/page/shape.ts";
 import { axisTicks, ending, tickWords, toolWords } from "../runners/gallery/page/words.ts";
-import { callAt, FAN_OUT, longTrace, type Told, traceOf } from "./shared/traces.ts";
+import { callAt, FAN_OUT, longTrace, type Told, traceOf, variedTrace } from "./shared/traces.ts";
 
 /** The states of all steps at a time. */
 function statesAt(trace: TraceFile, time: number): Record<string, string> {
@@ -24,7 +24,7 @@ function told(stages: readonly Stage[]): string {
 
 function tell(item: Item): string {
   if (item.kind === "start" || item.kind === "end") return item.kind;
-  if (item.kind === "crowd") return `${item.steps.length} ${item.base}`;
+  if (item.kind === "crowd") return `${item.steps.length} ${item.one}`;
   if (item.kind === "frame") return `${item.label}{${told(item.stages)}}`;
   const hung = item.hung.map(({ name }) => name).join(",");
   return hung ? `${item.step.name}:${hung}` : item.step.name;
@@ -176,6 +176,30 @@ test("many of a kind are a crowd, whether or not all run at once", () => {
   for (let index = 0; index < 20; index += 1)
     steps[`vote/voter[${index}]`] = { at: [0, 5 + index] };
   expect(shape(steps)).toBe("start > 20 voter > end");
+});
+
+test("of many that follow one another the first and the last few are drawn, and the others are a crowd", () => {
+  const steps: Record<string, Told> = { agent: { at: [0, 1000] } };
+  for (let turn = 0; turn < 100; turn += 1)
+    steps[`agent/turn[${turn}]`] = { at: [10 * turn, 10 * turn + 10] };
+  const turns = (from: number) => [0, 1].map((index) => `turn[${from + index}]`);
+  expect(shape(steps)).toBe(
+    ["start", ...turns(0), "96 more step", ...turns(98), "end"].join(" > "),
+  );
+
+  const topics = (from: number) =>
+    `[${Array.from({ length: 8 }, (_, index) => `topic-${from + index}`).join(" ")}]`;
+  const [first, last] = [[0, 8].map(topics), [2984, 2992].map(topics)];
+  expect(told(shapeOf(runOf(variedTrace(3000))))).toBe(
+    ["start", ...first, "2968 more step", ...last, "end"].join(" > "),
+  );
+});
+
+test("many side by side are a crowd although each has another name", () => {
+  const steps: Record<string, Told> = { run: { at: [0, 20] }, "run/plan": { at: [0, 10] } };
+  for (let index = 0; index < 3000; index += 1) steps[`run/topic-${index}`] = { at: [10, 15] };
+  steps["run/combine"] = { at: [15, 20] };
+  expect(shape(steps)).toBe("start > plan > 3000 step > combine > end");
 });
 
 test("a plan says which task waits for which, where times would say otherwise", () => {

@@ -59,13 +59,18 @@ test("tells a pattern in its module's own words", () => {
     costs: "one call, two when the first label is unknown, and what the chosen route does.",
     drawing: expect.stringMatching(/^input ─► classify /),
     command: "npm start route",
-    copyCommand: "npx shadcn@latest add <owner>/<repo>/route",
+    copying: {
+      inClone: "npx shadcn@latest build --output ../items",
+      inApp: "npx shadcn@latest add ../items/route.json",
+    },
     copyAlong: expect.arrayContaining(["errors.ts", "xml.ts", "door/"]),
   });
   expect(page("agent")).toMatchObject({ kind: "agent", article: "agents" });
   const [patterns, drawn] = [JOBS.keys(), gallery.index.cards.filter(({ drawing }) => drawing)];
   expect(drawn.map(({ name }) => name)).toEqual([...patterns]);
-  expect(page("refund").copyCommand).toMatch(/\/approval$/);
+  expect(page("refund").copying?.inApp).toMatch(/\/approval\.json$/);
+  for (const { name, command, copying } of gallery.pages)
+    expect(`${command} ${JSON.stringify(copying)}`, name).not.toMatch(/[<>]/);
   expect(
     page("refund")
       .sources.map(({ file }) => file)

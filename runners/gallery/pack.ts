@@ -43,10 +43,11 @@ function filled(value: unknown, texts: readonly string[]): unknown {
   if (typeof value === "string") {
     return value.startsWith(MARK) ? (texts[Number(value.slice(MARK.length))] ?? "") : value;
   }
-  if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) value[index] = filled(item, texts);
-  } else if (typeof value === "object" && value !== null) {
-    for (const [key, field] of Object.entries(value)) Reflect.set(value, key, filled(field, texts));
+  if (typeof value !== "object" || value === null) return value;
+  for (const [key, field] of Object.entries(value)) {
+    const whole = filled(field, texts);
+    // Few fields are such a text, and to set all of them takes as long as to read them.
+    if (whole !== field) Reflect.set(value, key, whole);
   }
   return value;
 }

@@ -19,8 +19,8 @@ export interface PageData {
   readonly costs: string;
   /** What runs it: `npm start route`. */
   readonly command: string;
-  /** What copies it; empty where there is no such command. */
-  readonly copyCommand: string;
+  /** What copies it; absent where the registry has no such item. */
+  readonly copying?: Copying;
   /** The files that go with the module. */
   readonly copyAlong: readonly string[];
   /** The module first, then the runner. */
@@ -32,6 +32,14 @@ export interface PageData {
   readonly isLive: boolean;
   /** The most that the server spends, in US dollars. */
   readonly capUsd?: number;
+}
+
+/** The commands that copy a module: the first builds the registry's items, the second adds one. */
+export interface Copying {
+  /** Run in a clone of this repository. */
+  readonly inClone: string;
+  /** Run in the app. */
+  readonly inApp: string;
 }
 
 /** A file as it is shown. */

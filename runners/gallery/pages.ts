@@ -15,7 +15,7 @@ import { JOBS } from "../shared/cli.ts";
 import type { Job } from "../shared/job.ts";
 import { callsIn, totalsOf } from "../shared/trace.ts";
 import { type ModuleDoc, readModuleDoc } from "./module-doc.ts";
-import type { Card, Choice, IndexData, PageData } from "./page-data.ts";
+import type { Card, Choice, Copying, IndexData, PageData } from "./page-data.ts";
 import { failureRun, recordedRun } from "./recorded-run.ts";
 import { makesStep, namesStep, openSources, ROOT, type ShowSources } from "./source.ts";
 
@@ -79,7 +79,6 @@ const NOTHING = {
   drawing: "",
   useWhen: "",
   costs: "",
-  copyCommand: "",
   copyAlong: [],
 };
 
@@ -96,24 +95,31 @@ async function patternPage(
   for (const file of await makersOf(steps, files)) files.add(file);
   const sources = await show([...files], steps);
   const doc = readModuleDoc(sources[0]?.code ?? "");
+  const copying = copyingOf(module, doc, { readme, items });
   return {
     ...doc,
     name,
     // An agent is what takes turns.
     kind: steps.has("turn") ? "agent" : "workflow",
     command: `npm start ${name}`,
-    copyCommand: copyCommandOf(module, doc, items),
+    ...(copying && { copying }),
     sources,
     ...(trace && { trace }),
   };
 }
 
-/** The command that puts a module into an app; empty where the registry has none. */
-function copyCommandOf(module: string, { sentence }: ModuleDoc, items: Registry["items"]): string {
+/** How the README copies from a clone, with the item of this module; nothing where there is none. */
+function copyingOf(
+  module: string,
+  { sentence }: ModuleDoc,
+  { readme, items }: Pick<Registry, "items"> & { readonly readme: string },
+): Copying | undefined {
   const own = items.filter(({ files }) => files.some(({ path }) => path === module));
   // An item is described by its module's first sentence.
   const item = own.find(({ description }) => description === sentence);
-  return item ? `npx shadcn@latest add <owner>/<repo>/${item.name}` : "";
+  const [, inClone, inApp] = /From a clone it's `([^`]+)` there, and `([^`]+)`/.exec(readme) ?? [];
+  if (!item || inClone === undefined || inApp === undefined) return undefined;
+  return { inClone, inApp: inApp.replace(/[\w-]+(?=\.json$)/, item.name) };
 }
 
 /** What is read here of registry.json. */

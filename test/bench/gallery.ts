@@ -30,6 +30,7 @@ try {
   report("ms between frames, scrubbing 2,000 calls", spread(pace), 17);
   report("ms until a page from disk is drawn", spread(await loads(browser, "plan")), 1000);
   report("ms until one of 2,000 calls is", spread(await loads(browser, "long")), 1000);
+  report("ms until one of 3,000 names is", spread(await loads(browser, "varied")), 1500);
   for (const [name, size] of await sizes())
     report(`kB of ${name}, compressed`, spread([size]), 400);
 } finally {

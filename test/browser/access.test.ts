@@ -60,7 +60,7 @@ test.for(CASES)(
 );
 
 test.for([360, 768, 1600])("at %d px no page is wider than its window", async (width) => {
-  for (const name of ["index", "plan", "mixed", "slow", "long", "own"]) {
+  for (const name of ["index", "plan", "mixed", "slow", "named", "long", "own"]) {
     const { page } = await open(browser, join(site, `${name}.html`), {
       viewport: { width, height: 800 },
     });
@@ -70,6 +70,71 @@ test.for([360, 768, 1600])("at %d px no page is wider than its window", async (w
     await page.context().close();
   }
 });
+
+/** In the page: what has the focus, and what is wrong with the outline that says so. */
+function outlineNow(): readonly [what: string, wrong: string] {
+  const { activeElement: element } = document;
+  if (!element || element === document.body) return ["", ""];
+  const what = element.id || element.className || element.tagName;
+  // The button for a file is the label of a field that isn't seen.
+  const shown = element.matches("[type=file]") ? element.previousElementSibling : element;
+  if (!shown) return [what, "nothing is shown"];
+  const { outlineStyle, outlineWidth, outlineOffset } = getComputedStyle(shown);
+  if (outlineStyle !== "solid" || Number.parseFloat(outlineWidth) < 2) return [what, "no outline"];
+  const by = Number.parseFloat(outlineWidth) + Number.parseFloat(outlineOffset);
+  const box = shown.getBoundingClientRect();
+  const isOutside = ({ left, top, right, bottom }: Omit<DOMRect, "toJSON">) =>
+    box.left - by < left - 0.5 ||
+    box.top - by < top - 0.5 ||
+    box.right + by > right + 0.5 ||
+    box.bottom + by > bottom + 0.5;
+  // Of what is high, such as a file, a part is in the window.
+  const isHigh = box.height > innerHeight / 3;
+  const seen = new DOMRect(0, isHigh ? -1e6 : 0, innerWidth, isHigh ? 2e6 : innerHeight);
+  if (isOutside(seen)) return [what, "cut by the window"];
+  for (let around = shown.parentElement; around; around = around.parentElement) {
+    const { overflow, contain } = getComputedStyle(around);
+    const isClipping = overflow !== "visible" || /paint|content|strict/.test(contain);
+    const isWhole = around === document.body || around === document.documentElement;
+    if (isClipping && !isWhole && isOutside(around.getBoundingClientRect()))
+      return [what, `cut by ${around.className || around.tagName}`];
+  }
+  return [what, ""];
+}
+
+test.for(
+  ["index", "plan", "mixed", "own"].flatMap((name) =>
+    [1280, 360].map((width) => ({ name, width })),
+  ),
+)(
+  "on $name at $width px the outline of each thing in focus is seen whole",
+  async ({ name, width }) => {
+    const { page } = await open(browser, join(site, `${name}.html`), {
+      viewport: { width, height: 800 },
+      reducedMotion: "reduce",
+    });
+    await page.locator("summary").first().click();
+    if (name === "plan" || name === "mixed") {
+      const steps = page.locator(".sheet button");
+      // One by one, since the arrows move the focus among them.
+      for (const step of await steps.all()) {
+        await step.focus();
+        await page.keyboard.press("ArrowDown");
+        expect(await page.evaluate(outlineNow)).toEqual([expect.any(String), ""]);
+      }
+      await page.locator(".row").nth(1).click();
+      for (const fold of await page.locator("#details summary").all()) await fold.click();
+    }
+    // It begins anew after the last one.
+    const stops: (readonly [string, string])[] = [];
+    for (let presses = 0; presses < 80; presses += 1) {
+      await page.keyboard.press("Tab");
+      stops.push(await page.evaluate(outlineNow));
+    }
+    expect(stops.filter(([, wrong]) => wrong !== "")).toEqual([]);
+    expect(stops.map(([what]) => what)).toEqual(expect.arrayContaining(["mark", "theme"]));
+  },
+);
 
 test("the Tab key goes through a page in the order of reading, and shows where it is", async () => {
   const { page } = await open(browser, join(site, "plan.html"));

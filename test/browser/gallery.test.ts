@@ -4,7 +4,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { FAILURES } from "../../runners/failures.ts";
 import { type Gallery, readGallery } from "../../runners/gallery/pages.ts";
@@ -44,6 +44,19 @@ test.for([...JOBS.keys(), ...FAILURES.keys()])(
   },
 );
 
+/** Whether a node of the drawing is in the window, whole. */
+async function isSeen(page: Page): Promise<boolean> {
+  const node = page.locator(".sheet .node").first();
+  await node.waitFor();
+  return node.evaluate((element) => element.getBoundingClientRect().bottom < innerHeight);
+}
+
+test.for([...JOBS.keys()])("the drawing of %s is seen at the first look", async (name) => {
+  const viewport = { width: 1280, height: 800 };
+  const { page } = await open(browser, join(folder, `${name}.html`), { viewport });
+  expect(await isSeen(page)).toBe(true);
+});
+
 test("a run of one's own is shown on another pattern's page", async () => {
   const trace = gallery.pages.find(({ name }) => name === "agent")?.trace;
   const file = join(folder, "run.json");
@@ -58,7 +71,7 @@ test("a run of one's own is shown on another pattern's page", async () => {
 async function livePage(answers: [Answer, ...Answer[]], capUsd = 0.5) {
   const site = await makeSite(gallery, { isLive: true, capUsd });
   const { url, api } = await startLive(site, answers, capUsd);
-  const page = await browser.newPage();
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   onTestFinished(() => page.close());
   const wrong: string[] = [];
   page.on("console", (message) => {
@@ -76,6 +89,7 @@ test("a pattern runs live on an input that is typed, and what it gave and spent 
   await page.getByRole("button", { name: "Run live" }).click();
   await page.locator('.sheet [data-path="route/billing"][data-state="ok"]').waitFor();
   await page.locator("#live-said", { hasText: "Dear customer" }).waitFor();
+  expect(await isSeen(page)).toBe(true);
   expect(await page.locator("#spent").textContent()).toBe("$0.0001");
   expect(await page.locator("#left").textContent()).toBe("$0.4999 left.");
   expect(JSON.stringify(api.requests[0]?.body)).toContain("I was charged twice.");

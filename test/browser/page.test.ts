@@ -145,6 +145,31 @@ test.for([360, 1440])("at %d px no time of a step is wider than its place", asyn
   expect(Math.max(...over)).toBe(0);
 });
 
+test.for([360, 1440])("at %d px no name runs out of what it stands in", async (width) => {
+  const { page } = await show("named", { viewport: { width, height: 900 } });
+  const texts = page.locator(".sheet button .name, .sheet button .sign");
+  const over = await texts.evaluateAll((all) =>
+    all.map((text) => {
+      const around = text.closest("button")?.getBoundingClientRect().right ?? Number.NaN;
+      return text.getBoundingClientRect().right - around;
+    }),
+  );
+  expect(over.length).toBeGreaterThan(6);
+  expect(Math.max(...over)).toBeLessThanOrEqual(0);
+  const tool = page.locator(".hung");
+  expect(await tool.getAttribute("title")).toContain("a-name-without-an-end-".repeat(8));
+});
+
+test("a drawing that is wider than the window is scrolled by the arrow keys", async () => {
+  const { page } = await show("named", { viewport: { width: 360, height: 800 } });
+  const sketch = page.getByLabel("The pattern's drawing");
+  const clock = await clockOf(page);
+  await sketch.focus();
+  await page.keyboard.press("ArrowRight");
+  await expect.poll(() => sketch.evaluate((element) => element.scrollLeft)).toBeGreaterThan(0);
+  expect(await clockOf(page)).toBe(clock);
+});
+
 // Selecting
 
 test("a step selected in the drawing is selected in the list, and the other way round", async () => {
@@ -244,6 +269,29 @@ test("the arrows go up and down in the drawing and in the list, which are one st
   expect(path).toBe("run/ticket[39]");
   expect(await page.locator('.row[tabindex="0"]').count()).toBe(1);
   expect(await page.locator(".row").count()).toBeLessThan(80);
+});
+
+test("of thousands of steps of as many names the first and last are drawn, and all can be looked at", async () => {
+  const { page, wrong } = await show("varied");
+  const drawn = await page.locator(".sheet .node .name").allTextContents();
+  expect([drawn.length, drawn[0], drawn.at(-1)]).toEqual([32, "topic-0", "topic-2999"]);
+  await page.locator(".crowd", { hasText: "2,968 more steps" }).locator("canvas").click();
+  await page.locator("#details h2", { hasText: /^run\/topic-\d+$/ }).waitFor();
+  await page.locator(".rows").evaluate((list) => list.scrollTo(0, list.scrollHeight));
+  await page.locator('.row[data-path="run/topic-2999"]').waitFor();
+  expect(wrong).toEqual([]);
+});
+
+test("a slider that goes far makes no row but those that are seen, and scrolling makes more", async () => {
+  const { page } = await show("long");
+  const seen = await page
+    .locator(".rows")
+    .evaluate((list) => Math.ceil(list.clientHeight / 24) + 1);
+  const rows = page.locator(".row");
+  await page.locator("#time").fill("2000");
+  expect(await rows.count()).toBeLessThanOrEqual(seen);
+  await page.locator(".rows").evaluate((list) => list.scrollBy(0, 48));
+  await expect.poll(() => rows.count()).toBeGreaterThan(seen);
 });
 
 // The source

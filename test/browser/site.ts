@@ -8,7 +8,7 @@ import type { TraceFile } from "../../patterns/trace-file.ts";
 import { buildAssets } from "../../runners/gallery/page/assets.ts";
 import { renderIndex, renderPage } from "../../runners/gallery/page/html.ts";
 import type { PageData } from "../../runners/gallery/page-data.ts";
-import { FAN_OUT, longTrace, traceOf } from "../shared/traces.ts";
+import { FAN_OUT, longTrace, traceOf, variedTrace } from "../shared/traces.ts";
 
 /** Has signs that HTML knows. */
 export const CODE = `export async function plan(task: string) {
@@ -35,7 +35,7 @@ function patternPage(name: string, trace: TraceFile): PageData {
     useWhen: "the parts can't be known beforehand.",
     costs: "a call for each task.",
     command: `npm start ${name}`,
-    copyCommand: "",
+    copying: { inClone: "npx build", inApp: `npx add ${name}.json` },
     copyAlong: ["errors.ts", "step.ts"],
     sources: [
       {
@@ -81,6 +81,23 @@ export const SLOW = traceOf(
   { title: "long".repeat(400) },
 );
 
+/** Names that are longer than what they stand in. */
+const LONG_NAME = "a-name-without-an-end-".repeat(8);
+export const LONG_NAMED = traceOf({
+  run: { at: [0, 4000], value: { status: LONG_NAME } },
+  [`run/${LONG_NAME}`]: { at: [0, 2000], call: {} },
+  [`run/${LONG_NAME}/tool[0]`]: {
+    at: [1900, 2000],
+    call: false,
+    toolCall: `${LONG_NAME}({"pattern": "a|b"})`,
+  },
+  [`run/frame-${LONG_NAME}`]: { at: [2000, 4000] },
+  [`run/frame-${LONG_NAME}/inside`]: { at: [2000, 4000], call: {} },
+});
+
+/** As wide as a module's drawing may be. */
+const WIDE_DRAWING = "input ─► one ─► two ─► three ─► four ─► five ─► six ─► output";
+
 /** Markup, scripts and a turn of the direction wherever a trace can hold a text. */
 export function hostileTrace(): TraceFile {
   const evil = '</script><script>alert("x")</script><img src=x onerror="alert(1)">\u202e';
@@ -123,6 +140,8 @@ export async function makeSite(): Promise<string> {
   await write(patternPage("mixed", MIXED));
   await write(patternPage("slow", SLOW));
   await write(patternPage("long", longTrace(2000)));
+  await write({ ...patternPage("named", LONG_NAMED), drawing: WIDE_DRAWING });
+  await write(patternPage("varied", variedTrace(3000)));
   const hostile = hostileTrace();
   await write({ ...patternPage("hostile", hostile), sentence: hostile.title ?? "" });
   const { trace: _, ...own } = { ...patternPage("own", FAN_OUT), kind: "own" as const };

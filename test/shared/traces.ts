@@ -85,3 +85,13 @@ export function onlyTrace(text: string): TraceFile {
   if (!trace || others.length > 0) throw new Error(`The file holds ${others.length + 1} traces`);
   return trace;
 }
+
+/** As many steps in waves of eight, of which no two have the same name. */
+export function variedTrace(count: number): TraceFile {
+  const steps: Record<string, Told> = { run: { at: [0, (count / 8) * 100] } };
+  for (let index = 0; index < count; index += 1) {
+    const begin = Math.floor(index / 8) * 100;
+    steps[`run/topic-${index}`] = { at: [begin, begin + 60 + (index % 8) * 5] };
+  }
+  return traceOf(steps, { title: `${count} topics` });
+}

@@ -298,12 +298,12 @@ function frame(
 
 /** Steps that are drawn as a crowd. */
 function crowd(
-  { base, steps }: Extract<Item, { kind: "crowd" }>,
+  { one, steps }: Extract<Item, { kind: "crowd" }>,
   place: Placed,
   onSelect: (path: string) => void,
 ): { element: HTMLElement; views: readonly Shown[]; select: Drawing["select"] } {
   const { element, paint, select } = createCrowd(
-    counted(steps.length, base),
+    counted(steps.length, one),
     steps.length,
     place,
     (index) => steps[index] && onSelect(steps[index].path),
@@ -332,7 +332,7 @@ function end(run: Run, place: Placed): [HTMLElement, Shown] {
   const name = h("span", { class: "name" });
   const element = h(
     "button",
-    { type: "button", class: "end", "data-path": root?.path ?? "" },
+    { type: "button", class: "end", "data-path": root?.path ?? "", title: text },
     name,
   );
   const paint = (state: State) => {

@@ -168,15 +168,16 @@ function intro({
   costs,
   drawing,
   command,
-  copyCommand,
+  copying,
   copyAlong,
 }: PageData): string {
   const [first, second] = factNames(kind);
   const facts = [
     useWhen && `<div><dt>${first}</dt><dd>${prose(useWhen)}</dd></div>`,
     costs && `<div><dt>${second}</dt><dd>${prose(costs)}</dd></div>`,
-    (command || copyCommand) &&
-      `<div><dt>Take it</dt><dd>${command ? commandHtml(command) : ""}${copyCommand ? commandHtml(copyCommand) : ""}${
+    command && `<div><dt>Run it</dt><dd>${commandHtml(command)}</dd></div>`,
+    (copying || copyAlong.length > 0) &&
+      `<div><dt>Copy it</dt><dd>${copying ? commandHtml(copying.inClone, "in a clone") + commandHtml(copying.inApp, "in your app") : ""}${
         copyAlong.length > 0
           ? `<p class="along">Goes with ${copyAlong.map((file) => `<code>${escaped(file)}</code>`).join(" ")}</p>`
           : ""
@@ -194,8 +195,10 @@ function titleOf({ name, kind }: Pick<PageLink, "name" | "kind">): string {
   return kind === "own" ? "Your own run" : name;
 }
 
-function commandHtml(command: string): string {
-  return `<p class="command"><code>${escaped(command)}</code><button type="button" class="quiet" data-copy="${escaped(command)}" aria-label="Copy ${escaped(command)}">Copy</button></p>`;
+/** A command with its button, and where it's to be run if not in this repository alone. */
+function commandHtml(command: string, where = ""): string {
+  const place = where && `<span class="where">${where}</span>`;
+  return `<p class="command"><code>${escaped(command)}</code>${place}<button type="button" class="quiet" data-copy="${escaped(command)}" aria-label="Copy ${escaped(command)}">Copy</button></p>`;
 }
 
 /** Text with `code`, **strong** and nothing else of Markdown. */
@@ -239,7 +242,7 @@ function inClasses(html: string, classes: Map<string, string>): string {
 }
 
 function livePanel({ name, capUsd = 0 }: PageData): string {
-  return `<section class="live" id="live" aria-label="Run it live"><form><label for="input">Your input for ${escaped(name)}</label><textarea id="input" rows="4" required></textarea><div class="live-bar"><button type="submit" class="primary" aria-describedby="left">Run live</button><button type="button" id="stop" disabled>Stop</button><label class="spent">Spent <output id="spent">$0.0000</output> of ${dollars(capUsd)} <meter id="meter" min="0" max="${capUsd}" value="0"></meter></label><p id="left" class="note">${dollars(capUsd)} left.</p><p id="live-said" role="status"></p></div></form></section>`;
+  return `<section class="live" id="live" aria-label="Run it live"><form><label for="input">Your input for ${escaped(name)}</label><textarea id="input" rows="2" required></textarea><div class="live-bar"><button type="submit" class="primary" aria-describedby="left">Run live</button><button type="button" id="stop" disabled>Stop</button><label class="spent">Spent <output id="spent">$0.0000</output> of ${dollars(capUsd)} <meter id="meter" min="0" max="${capUsd}" value="0"></meter></label><p id="left" class="note">${dollars(capUsd)} left.</p></div><p id="live-said" role="status"></p></form></section>`;
 }
 
 function cardHtml({

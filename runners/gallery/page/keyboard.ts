@@ -20,7 +20,10 @@ export function startKeyboard(player: Player, onEscape: () => void): void {
 function isTaken(target: Element, key: string): boolean {
   if (target.matches("textarea, input:not([type=range])")) return key !== "Escape";
   if (key === " ") return target.matches("button, summary, select, a");
-  return target.matches("select, [tabindex='0'].code, .details-body, .diagram") && key !== "Escape";
+  return (
+    target.matches("select, [tabindex='0'].code, .details-body, .diagram, .sketch") &&
+    key !== "Escape"
+  );
 }
 
 function actFor(key: string, player: Player, onEscape: () => void): (() => void) | undefined {

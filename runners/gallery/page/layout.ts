@@ -1,6 +1,6 @@
 /**
  * Where the nodes of a diagram stand. Stages go from left to right and wrap like text where the page is
- * narrow; within a row dagre places what runs side by side and what waits for what.
+ * narrow. What runs side by side is a column; where something in it waits for another, dagre places it.
  *
  *     start ─► plan ─┬─► worker[0] ─┐
  *                    └─► worker[1] ─┤
@@ -59,7 +59,10 @@ const TURN = 10;
 
 /** Lays the stages out in `room` pixels, or in as few more as the widest item takes. */
 export function layOut(stages: readonly Stage[], room: number): Layout {
-  const rows = rowsOf(stages, room);
+  const sized = stages.map((stage): SizedStage => {
+    return { ...stage, sized: stage.items.map((item) => [item, sizeOf(item, room)]) };
+  });
+  const rows = rowsOf(sized, room);
   let [y, width] = [0, 0];
   const nodes: Placed[] = [];
   const hung: Hung[] = [];
@@ -85,16 +88,16 @@ interface Part extends Layout {
   readonly last: readonly Placed[];
 }
 
-function rowsOf(stages: readonly Stage[], room: number): readonly Part[] {
+function rowsOf(stages: readonly SizedStage[], room: number): readonly Part[] {
   const rows: Part[] = [];
-  let begun: Stage[] = [];
+  let begun: SizedStage[] = [];
   let fits: Part | undefined;
   for (const stage of stages) {
-    const longer = rowOf([...begun, stage], room);
+    const longer = rowOf([...begun, stage]);
     if (fits && longer.width > room) {
       rows.push(fits);
       begun = [stage];
-      fits = rowOf(begun, room);
+      fits = rowOf(begun);
     } else {
       begun = [...begun, stage];
       fits = longer;
@@ -110,6 +113,10 @@ interface Sized {
   /** Where lines meet it, from its top. */
   readonly port: number;
   readonly inside?: Layout;
+}
+
+interface SizedStage extends Stage {
+  readonly sized: readonly (readonly [Item, Sized])[];
 }
 
 function sizeOf(item: Item, room: number): Sized {
@@ -148,16 +155,15 @@ export function cellsIn({ width }: Pick<Box, "width">, count: number): readonly 
 }
 
 /** Lays stages out in one row. */
-function rowOf(stages: readonly Stage[], room: number): Part {
-  const sized = new Map<Item, Sized>();
-  for (const { items } of stages) for (const item of items) sized.set(item, sizeOf(item, room));
+function rowOf(stages: readonly SizedStage[]): Part {
+  const sized = new Map(stages.flatMap(({ sized }) => sized));
   const ends = stages.map(endsOf);
   const edges = stages.flatMap(({ edges }, index) => [
     ...edges,
     ...across(ends[index - 1]?.last ?? [], ends[index]?.first ?? []),
   ]);
-  const isPlain = stages.every(({ items }) => items.length === 1);
-  const at = isPlain ? inLine([...sized]) : byDagre(sized, edges);
+  const isPlain = stages.every(({ edges }) => edges.length === 0);
+  const at = isPlain ? inColumns(stages) : byDagre(sized, edges);
   const nodes: Placed[] = [];
   const hung: Hung[] = [];
   const lines: Line[] = [];
@@ -223,16 +229,26 @@ interface Point {
   readonly y: number;
 }
 
-/** One after the other, so that the lines between them are straight. */
-function inLine(sized: readonly (readonly [Item, Sized])[]): Places {
-  const port = Math.max(...sized.map(([, { port }]) => port));
+/** Each stage as a column in the middle of the row; an item alone has its port there, for a straight line. */
+function inColumns(stages: readonly SizedStage[]): Places {
+  const columns = stages.map(({ sized }) => {
+    const sizes = sized.map(([, size]) => size);
+    const width = Math.max(...sizes.map(({ width }) => width));
+    const height = sizes.reduce((sum, { height }) => sum + height + GAP.row, -GAP.row);
+    const port = sizes.length === 1 ? (sizes[0]?.port ?? 0) : Math.round(height / 2);
+    return { sized, width, height, port };
+  });
+  const middle = Math.max(...columns.map(({ port }) => port));
   const places = new Map<Item, Point>();
   let [x, height] = [0, 0];
-  for (const [item, size] of sized) {
-    const y = port - size.port;
-    places.set(item, { x, y });
-    height = Math.max(height, y + size.height);
-    x += size.width + GAP.column;
+  for (const column of columns) {
+    let y = middle - column.port;
+    height = Math.max(height, y + column.height);
+    for (const [item, size] of column.sized) {
+      places.set(item, { x: x + (column.width - size.width) / 2, y });
+      y += size.height + GAP.row;
+    }
+    x += column.width + GAP.column;
   }
   return { width: x - GAP.column, height, places, bends: new Map() };
 }

@@ -5,7 +5,7 @@
  *
  *     leaf   a step that calls the model, with the tools and gates that belong to it hung under it
  *     frame  a step with such steps inside it
- *     crowd  many of one kind, drawn as one
+ *     crowd  many of one kind, or more than can be looked at, drawn as one
  *
  * A plan says itself which of its tasks wait for which; otherwise what had ended before a step began
  * is what it may have waited for.
@@ -35,12 +35,20 @@ export type Item =
       readonly label: string;
       readonly stages: readonly Stage[];
     }
-  | { readonly kind: "crowd"; readonly base: string; readonly steps: readonly Step[] };
+  | {
+      readonly kind: "crowd";
+      /** What one of them is called: `voter`. */
+      readonly one: string;
+      readonly steps: readonly Step[];
+    };
 
-/** More of one kind than this are a crowd. */
+/** More of one kind than this are a crowd, unless they are the rounds of a loop. */
 const CROWD = 12;
-/** So is a loop, if it went round more often than this. */
-const LONG_LOOP = 60;
+/** More that run side by side than this are one too, of whatever kinds they are. */
+const WIDE = 24;
+/** Where more than this follow one another, those between the first and the last few stages are one. */
+const LONG = 60;
+const FEW = 2;
 /** So many steps are hung under another; the list below the drawing has all of them. */
 const HUNG = 6;
 
@@ -88,7 +96,7 @@ function stagesOf(siblings: readonly Step[]): readonly Stage[] {
     end = Math.max(end, unit.end);
   }
   const needs = needsOf(siblings);
-  return groups.map((units) => stageOf(units, needs));
+  return shortened(groups).map((units) => stageOf(units, needs));
 }
 
 /** In the order in which they began. */
@@ -99,16 +107,34 @@ function unitsOf(siblings: readonly Step[]): readonly Unit[] {
     if (family) family.push(step);
     else families.set(step.base, [step]);
   }
-  const units = [...families].flatMap(([base, steps]): Unit[] => {
-    const [step] = steps;
-    if (!step || steps.length <= (isLoop(step) ? LONG_LOOP : CROWD)) {
-      return steps.map((step) => ({ item: itemOf(step), step, begin: step.begin, end: step.end }));
-    }
-    const begin = steps.reduce((first, { begin }) => Math.min(first, begin), step.begin);
-    const end = steps.reduce((last, { end }) => Math.max(last, end), step.end);
-    return [{ item: { kind: "crowd", base, steps }, step, begin, end }];
+  const units = [...families].flatMap(([base, steps]): readonly Unit[] => {
+    if (steps.length > CROWD && !steps.every(isLoop)) return crowdOf(base, steps);
+    return steps.map((step) => ({ item: itemOf(step), step, begin: step.begin, end: step.end }));
   });
   return units.sort((a, b) => a.begin - b.begin || a.step.index - b.step.index);
+}
+
+/** The groups with no more in them than can be looked at. */
+function shortened(groups: readonly (readonly Unit[])[]): readonly (readonly Unit[])[] {
+  const narrow = groups.map((units) =>
+    units.length > WIDE ? crowdOf("step", units.flatMap(stepsOf)) : units,
+  );
+  if (narrow.flat().length <= LONG || narrow.length <= 2 * FEW + 1) return narrow;
+  const between = narrow.slice(FEW, -FEW).flat().flatMap(stepsOf);
+  return [...narrow.slice(0, FEW), crowdOf("more step", between), ...narrow.slice(-FEW)];
+}
+
+/** Steps as one item; `one` is what one of them is called. */
+function crowdOf(one: string, steps: readonly Step[]): readonly Unit[] {
+  const [step] = steps;
+  if (!step) return [];
+  const begin = steps.reduce((first, { begin }) => Math.min(first, begin), step.begin);
+  const end = steps.reduce((last, { end }) => Math.max(last, end), step.end);
+  return [{ item: { kind: "crowd", one, steps }, step, begin, end }];
+}
+
+function stepsOf({ item, step }: Unit): readonly Step[] {
+  return item.kind === "crowd" ? item.steps : [step];
 }
 
 /** Steps that took no time overlap with nothing, but an index says that they were started at once. */

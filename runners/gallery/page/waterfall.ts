@@ -25,7 +25,7 @@ export interface Waterfall {
 
 /** The height of a row, as the style sheet has it. */
 const ROW = 24;
-/** So many rows are kept above and below those that are seen. */
+/** So many more are made above and below those that are seen, for whoever scrolls. */
 const SPARE = 6;
 
 interface Row {
@@ -64,12 +64,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   /** Where the list stands, as far as it has been told to scroll. */
   let stands = 0;
 
-  /** Makes the rows that are seen, and drops those that aren't. */
-  const settle = () => {
+  /** Makes the rows that are seen, and `spare` ones around them; drops those that are further off. */
+  const settle = (spare = SPARE) => {
     if (!run) return;
-    const first = Math.max(0, Math.floor(scrolled / ROW) - SPARE);
-    const count = Math.ceil(height / ROW) + 2 * SPARE;
-    const last = Math.min(run.steps.length, first + count) - 1;
+    const first = Math.max(0, Math.floor(scrolled / ROW) - spare);
+    const last = Math.min(run.steps.length, Math.ceil((scrolled + height) / ROW) + spare) - 1;
     for (const [index, row] of rows) {
       const isKept = (index >= first && index <= last) || row.element === document.activeElement;
       if (isKept) continue;
@@ -121,10 +120,10 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     );
     grid.replaceChildren(...ticks.map((tick) => placed(h("i"), tick)));
   };
-  /** Brings what began last into view. */
+  /** Brings what began last into view. Each frame of a slider may show other rows: none is made in vain. */
   const follow = () => {
     const begun = byBegin.findLast(({ begin }) => begin <= time);
-    if (begun) reveal(begun.index);
+    if (begun) reveal(begun.index, 0);
   };
   /** Last of all changes, since it has the browser lay them out. */
   const scroll = () => {
@@ -139,11 +138,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     scroll();
     rows.get(index)?.element.focus({ preventScroll: true });
   };
-  const reveal = (index: number) => {
+  const reveal = (index: number, spare = SPARE) => {
     const [top, bottom] = [index * ROW, (index + 1) * ROW];
     if (top >= scrolled && bottom <= scrolled + height) return;
     scrolled = top < scrolled ? top : bottom - height;
-    settle();
+    settle(spare);
   };
   const indexOf = (target: EventTarget | null) => {
     const row = target instanceof Element ? target.closest<HTMLElement>(".row") : undefined;
