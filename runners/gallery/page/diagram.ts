@@ -37,7 +37,7 @@ interface Shown {
 /** Makes an empty diagram. */
 export function createDiagram(onSelect: (path: string) => void): Diagram {
   const sheet = h("div", { class: "sheet" });
-  const element = h("div", { class: "diagram" }, sheet);
+  const element = h("div", { class: "diagram", role: "group", "aria-label": "Steps drawn" }, sheet);
   let run: Run | undefined;
   let shown: readonly Shown[] = [];
   let buttons: ReadonlyMap<string, HTMLElement> = new Map();
@@ -110,6 +110,8 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
 }
 
 const PADDING = 20;
+/** So much of a value goes into a node, in characters: no more is seen, and all of it would be read aloud. */
+const SEEN = 80;
 
 /** Scrolls the drawing, and not the page, so far that the element is seen. */
 function bringIntoView(scroller: HTMLElement, element: HTMLElement): void {
@@ -214,7 +216,7 @@ function node(run: Run, step: Step, place: Placed): [HTMLElement, Shown] {
     const { sent } = calls.at(-1)?.trace ?? {};
     if (outcome === "cancelled") return sent ? "cancelled, may be billed" : "cancelled, never sent";
     const tools = step.children.filter(({ trace }) => trace.toolCall).length;
-    return brief(trace.value) || (tools > 0 ? counted(tools, "tool call") : "");
+    return brief(trace.value).slice(0, SEEN) || (tools > 0 ? counted(tools, "tool call") : "");
   }
 }
 
@@ -256,7 +258,7 @@ function hungNode({ step, ...place }: Hung): [HTMLElement, Shown] {
     "button",
     { type: "button", class: "hung", "data-path": path, title: `${path}\n${text}` },
     h("span", { class: "name" }, words.name),
-    h("span", { class: "value" }, words.input),
+    h("span", { class: "value" }, words.input.slice(0, SEEN)),
     sign.element,
   );
   // A gate that gives a reason, or a tool that says what is wrong, has refused what it saw.
@@ -332,6 +334,7 @@ function end({ last: root, end }: Run, place: Placed): [HTMLElement, Shown] {
   const element = h(
     "button",
     { type: "button", class: "end", "data-path": root?.path ?? "" },
+    h("span", { class: "visually-hidden" }, "End of the run: "),
     name,
   );
   const paint = (state: State) => {

@@ -13,7 +13,7 @@ import { savingsOf, totalsAt } from "./moment.ts";
 import { type Change, createPlayer, type Player } from "./player.ts";
 import { type Run, runOf, type Step } from "./run.ts";
 import type { SourcePane } from "./source.ts";
-import { createTransport } from "./transport.ts";
+import { createTransport, timeWords } from "./transport.ts";
 import { createWaterfall } from "./waterfall.ts";
 import { ending, STATES } from "./words.ts";
 
@@ -178,7 +178,7 @@ function told(player: Player): string {
     failed > 0 && `${failed} failed`,
     cancelled > 0 && `${cancelled} cancelled`,
   ];
-  return `At ${duration(time)}: ${sums.filter(Boolean).join(", ")}`;
+  return `At ${timeWords(run, time)}: ${sums.filter(Boolean).join(", ")}`;
 }
 
 /** What running at once and stopping early have saved, in words. */
