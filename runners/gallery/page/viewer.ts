@@ -88,7 +88,7 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
   const onChange = (change: Change) => {
     const [run, time] = [player.run(), player.time()];
     if (change === "run") {
-      setText(title, run.trace.title ?? run.trace.name);
+      setText(title, capitalised(run.trace.title ?? run.trace.name));
       setText(origin, ORIGINS[run.trace.origin] ?? "");
       setText(saved, savedText(run));
       section.style.setProperty("--end", String(run.end || 1));
@@ -161,6 +161,11 @@ const ORIGINS: Readonly<Record<string, string>> = {
   scripted: "A scripted model; the times say the order only.",
   live: "A run as it happened.",
 };
+
+/** Safari gives no style to the first letter of a text that is cut after some lines. */
+function capitalised(title: string): string {
+  return title.charAt(0).toUpperCase() + title.slice(1);
+}
 
 /** What somebody hears who doesn't see it. */
 function told(player: Player): string {
