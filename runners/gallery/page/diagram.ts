@@ -37,7 +37,15 @@ interface Shown {
 /** Makes an empty diagram. */
 export function createDiagram(onSelect: (path: string) => void): Diagram {
   const sheet = h("div", { class: "sheet" });
-  const element = h("div", { class: "diagram", role: "group", "aria-label": "Steps drawn" }, sheet);
+  // As wide as the room is, and no higher for what is drawn: watched itself, the diagram would be resized
+  // by its own drawing.
+  const width = h("div");
+  const element = h(
+    "div",
+    { class: "diagram", role: "group", "aria-label": "Steps drawn" },
+    width,
+    sheet,
+  );
   let run: Run | undefined;
   let shown: readonly Shown[] = [];
   let buttons: ReadonlyMap<string, HTMLElement> = new Map();
@@ -89,11 +97,10 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   document.addEventListener("theme", draw);
   new ResizeObserver(() => {
-    const wide = element.clientWidth - 2 * PADDING;
-    if (wide === room) return;
-    room = wide;
+    if (width.clientWidth === room) return;
+    room = width.clientWidth;
     draw();
-  }).observe(element);
+  }).observe(width);
   return {
     element,
     show: (next) => {
