@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { AxeResults, RunOptions } from "axe-core";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { FAN_OUT } from "../shared/traces.ts";
 import { launch, open } from "./browser.ts";
 import { makeSite } from "./site.ts";
 
@@ -166,4 +167,33 @@ test("the Tab key goes through a page in the order of reading, and shows where i
     "copy-source",
   ];
   expect(stops.filter((stop) => order.includes(stop))).toEqual(order);
+});
+
+test("what is heard of a page: its drawing's words, its lines without numbers, and the end of a run that plays", async () => {
+  const { page } = await open(browser, join(site, "plan.html"));
+  await page.getByRole("img", { name: "task, worker, combine, worker", exact: true }).waitFor();
+  const session = await page.context().newCDPSession(page);
+  const { nodes } = await session.send("Accessibility.getFullAXTree");
+  const heard = nodes.map(({ name }) => name?.value);
+  expect(heard).toContain("export async function plan(task: string) {");
+  expect(heard).not.toContain("1");
+  await page.getByRole("group", { name: "Steps drawn" }).waitFor();
+  await page.getByRole("button", { name: "End of the run: completed", exact: true }).waitFor();
+  expect(await page.locator(".clock").getAttribute("aria-live")).toBe("off");
+});
+
+test("a scripted run's moments are said without times, and a title in lower case begins with a capital", async () => {
+  const { page } = await open(browser, join(site, "own.html"));
+  const trace = { ...FAN_OUT, origin: "scripted", title: "a run of ours" };
+  await page.getByLabel("Open a run of your own").setInputFiles({
+    name: "run.json",
+    mimeType: "application/json",
+    buffer: Buffer.from(JSON.stringify(trace)),
+  });
+  expect(await page.locator(".run-title").textContent()).toBe("A run of ours");
+  await page.keyboard.press("Home");
+  await page
+    .getByRole("status")
+    .getByText(/^At 0 %: /)
+    .waitFor();
 });

@@ -33,6 +33,10 @@ export async function open(
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) wrong.push(message.text());
   });
+  // A loop of resizing is reported to the page alone.
+  await page.addInitScript(() =>
+    addEventListener("error", ({ message }) => console.error(message)),
+  );
   page.on("pageerror", (error) => wrong.push(String(error)));
   page.on("request", (request) => {
     const { protocol } = new URL(request.url());

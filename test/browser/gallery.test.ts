@@ -35,6 +35,8 @@ test.for([...JOBS.keys(), ...FAILURES.keys()])(
     const { page, wrong } = await open(browser, join(folder, `${name}.html`));
     const nodes = page.locator(".sheet .node");
     await nodes.first().waitFor();
+    const names = await page.locator(".sheet button").allTextContents();
+    expect(Math.max(...names.map(({ length }) => length))).toBeLessThan(200);
     await page.keyboard.press("Home");
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("End");

@@ -300,10 +300,36 @@ test("the file is copied as it is, and the command too", async () => {
   const { page } = await show("plan", { permissions: ["clipboard-read", "clipboard-write"] });
   const copied = () => page.evaluate(() => navigator.clipboard.readText());
   await page.getByRole("button", { name: "Copy file" }).click();
-  await page.getByText("Copied").waitFor();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
   expect(await copied()).toBe(CODE);
   await page.getByRole("button", { name: "Copy npm start plan" }).click();
   await expect.poll(copied).toBe("npm start plan");
+});
+
+test("that a command is copied is said aloud too, and two presses leave the button its name", async () => {
+  const { page } = await show("plan", { permissions: ["clipboard-read", "clipboard-write"] });
+  const button = page.getByRole("button", { name: "Copy npm start plan" });
+  await button.click();
+  await page.getByRole("status").getByText("Copied", { exact: true }).waitFor();
+  await button.click();
+  await page.locator("[data-copy]", { hasText: /^Copy$/ }).waitFor();
+});
+
+test("without a clipboard the command is copied all the same, and neither focus nor page moves", async () => {
+  const { page } = await show("plan", {
+    permissions: ["clipboard-read", "clipboard-write"],
+    viewport: { width: 1440, height: 400 },
+  });
+  await page.evaluate(() => {
+    navigator.clipboard.writeText = () => Promise.reject(new Error("refused"));
+  });
+  const button = page.getByRole("button", { name: "Copy npm start plan" });
+  await button.focus();
+  await page.keyboard.press("Enter");
+  await expect.poll(() => button.textContent()).toBe("Copied");
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("npm start plan");
+  expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+  expect(await page.evaluate(() => scrollY)).toBe(0);
 });
 
 test("the source's tabs are changed by the arrow keys", async () => {

@@ -37,7 +37,15 @@ interface Shown {
 /** Makes an empty diagram. */
 export function createDiagram(onSelect: (path: string) => void): Diagram {
   const sheet = h("div", { class: "sheet" });
-  const element = h("div", { class: "diagram" }, sheet);
+  // As wide as the room is, and no higher for what is drawn: watched itself, the diagram would be resized
+  // by its own drawing.
+  const width = h("div");
+  const element = h(
+    "div",
+    { class: "diagram", role: "group", "aria-label": "Steps drawn" },
+    width,
+    sheet,
+  );
   let run: Run | undefined;
   let shown: readonly Shown[] = [];
   let buttons: ReadonlyMap<string, HTMLElement> = new Map();
@@ -89,11 +97,10 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   document.addEventListener("theme", draw);
   new ResizeObserver(() => {
-    const wide = element.clientWidth - 2 * PADDING;
-    if (wide === room) return;
-    room = wide;
+    if (width.clientWidth === room) return;
+    room = width.clientWidth;
     draw();
-  }).observe(element);
+  }).observe(width);
   return {
     element,
     show: (next) => {
@@ -110,6 +117,8 @@ export function createDiagram(onSelect: (path: string) => void): Diagram {
 }
 
 const PADDING = 20;
+/** So much of a value goes into a node, in characters: no more is seen, and all of it would be read aloud. */
+const SEEN = 80;
 
 /** Scrolls the drawing, and not the page, so far that the element is seen. */
 function bringIntoView(scroller: HTMLElement, element: HTMLElement): void {
@@ -214,7 +223,7 @@ function node(run: Run, step: Step, place: Placed): [HTMLElement, Shown] {
     const { sent } = calls.at(-1)?.trace ?? {};
     if (outcome === "cancelled") return sent ? "cancelled, may be billed" : "cancelled, never sent";
     const tools = step.children.filter(({ trace }) => trace.toolCall).length;
-    return brief(trace.value) || (tools > 0 ? counted(tools, "tool call") : "");
+    return brief(trace.value).slice(0, SEEN) || (tools > 0 ? counted(tools, "tool call") : "");
   }
 }
 
@@ -256,7 +265,7 @@ function hungNode({ step, ...place }: Hung): [HTMLElement, Shown] {
     "button",
     { type: "button", class: "hung", "data-path": path, title: `${path}\n${text}` },
     h("span", { class: "name" }, words.name),
-    h("span", { class: "value" }, words.input),
+    h("span", { class: "value" }, words.input.slice(0, SEEN)),
     sign.element,
   );
   // A gate that gives a reason, or a tool that says what is wrong, has refused what it saw.
@@ -333,6 +342,7 @@ function end(run: Run, place: Placed): [HTMLElement, Shown] {
   const element = h(
     "button",
     { type: "button", class: "end", "data-path": root?.path ?? "", title: text },
+    h("span", { class: "visually-hidden" }, "End of the run: "),
     name,
   );
   const paint = (state: State) => {

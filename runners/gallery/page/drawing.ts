@@ -43,6 +43,7 @@ export function drawingSvg(drawing: string): string {
   const rows = drawing.split("\n").map((row) => [...row]);
   const columns = Math.max(0, ...rows.map((row) => row.length));
   const [lines, heads, texts]: [string[], string[], string[]] = [[], [], []];
+  const words: string[] = [];
   for (const [y, row] of rows.entries()) {
     for (const [x, char] of row.entries()) {
       for (const side of REACH[char] ?? "") lines.push(half(side, x, y));
@@ -52,11 +53,12 @@ export function drawingSvg(drawing: string): string {
       .join("")
       .matchAll(/[^\s─│┌┐└┘├┤┬┴┼►◄▲▼]+( [^\s─│┌┐└┘├┤┬┴┼►◄▲▼]+)*/g)) {
       const [left, base] = [index * CELL.width, y * CELL.height + CENTRE + 4.5];
+      words.push(word);
       texts.push(`<text x="${left}" y="${base}">${escaped(word)}</text>`);
     }
   }
   const [width, height] = [columns * CELL.width, rows.length * CELL.height];
-  return `<svg class="drawing" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="Drawing"><path class="lines" d="${lines.join("")}"/><path class="heads" d="${heads.join("")}"/>${texts.join("")}</svg>`;
+  return `<svg class="drawing" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escaped(words.join(", "))}"><path class="lines" d="${lines.join("")}"/><path class="heads" d="${heads.join("")}"/>${texts.join("")}</svg>`;
 }
 
 function half(side: string, x: number, y: number): string {

@@ -110,6 +110,7 @@ function wholePage({ title, body, classes, isLive }: Content, { script, style }:
 <body>
 ${body}
 <footer>Set in IBM Plex. ${isLive ? "What you run here goes to the API, through the server on this machine." : "No network, no key: all of it is in this file."}</footer>
+<p class="visually-hidden" id="copied" role="status"></p>
 <script>${script}</script>
 </body>
 </html>

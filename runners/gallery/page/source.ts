@@ -75,25 +75,35 @@ export function startCopying(): void {
   }
 }
 
-/** Copies a text, and says so on the button for a moment. */
+/** Copies a text, and says so on the button for a moment, and to whoever doesn't see it. */
 async function copy(text: string, button: HTMLElement): Promise<void> {
-  const before = button.textContent;
+  // A second press finds the word of the first one there.
+  button.dataset.label ??= button.textContent ?? "";
+  const { label } = button.dataset;
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
+    say("Copied");
   } catch {
     // Without the permission there is the old way, which asks for none.
-    button.textContent = copyBySelection(text) ? "Copied" : "Not allowed";
+    say(copyBySelection(text) ? "Copied" : "Not allowed");
+    // What was selected has taken the focus.
+    button.focus({ preventScroll: true });
   }
   setTimeout(() => {
-    button.textContent = before;
+    button.textContent = label;
+    byId("copied").textContent = "";
   }, 1500);
+  function say(word: string) {
+    button.textContent = word;
+    byId("copied").textContent = word;
+  }
 }
 
 function copyBySelection(text: string): boolean {
   const area = document.createElement("textarea");
   area.value = text;
   document.body.append(area);
+  area.focus({ preventScroll: true });
   area.select();
   const isDone = document.execCommand("copy");
   area.remove();

@@ -25,7 +25,7 @@ const WHOLE_MS = 10_000;
 /** Makes the controls of a player. */
 export function createTransport(player: () => Player): Transport {
   const button = (label: string, path: string, id: string, act: () => void) => {
-    const element = h("button", { type: "button", id, "aria-label": label, title: label });
+    const element = h("button", { type: "button", id, title: label });
     element.append(icon(path));
     element.addEventListener("click", act);
     return element;
@@ -43,7 +43,8 @@ export function createTransport(player: () => Player): Transport {
     step: 1,
     "aria-label": "Time in the run",
   });
-  const clock = h("output", { class: "clock", for: "time" });
+  // An output is read at each change, and this one changes with each frame.
+  const clock = h("output", { class: "clock", for: "time", "aria-live": "off" });
   const sums = h("dl", { class: "sums" });
   const cells = new Map(
     ["in flight", "calls", "tokens", "cost"].map((name) => {
@@ -83,14 +84,12 @@ export function createTransport(player: () => Player): Transport {
       const label = isGoing ? "Pause" : run.goesOn ? "Follow" : "Play";
       if (play.title !== label) {
         play.title = label;
-        play.setAttribute("aria-label", label);
         play.replaceChildren(icon(isGoing ? PAUSE : PLAY));
       }
       slider.value = String(run.end > 0 ? Math.round((time / run.end) * WHOLE) : WHOLE);
       slider.style.setProperty("--done", String(run.end > 0 ? time / run.end : 1));
-      const at = run.isInBeats
-        ? `${Math.round((100 * time) / (run.end || 1))} % of the run`
-        : `${duration(time, run.isEstimated)} of ${duration(run.end, run.isEstimated)}`;
+      const whole = run.isInBeats ? "the run" : duration(run.end, run.isEstimated);
+      const at = `${timeWords(run, time)} of ${whole}`;
       setText(clock, at);
       slider.setAttribute("aria-valuetext", at);
       const totals = totalsAt(run, time);
@@ -105,6 +104,11 @@ export function createTransport(player: () => Player): Transport {
         ?.setAttribute("title", unpriced > 0 ? `${counted(unpriced, "call")} of unknown cost` : "");
     },
   };
+}
+
+/** A moment of a run: its time, or where times mean nothing, how much of the run is past. */
+export function timeWords({ isInBeats, isEstimated, end }: Run, time: number): string {
+  return isInBeats ? `${Math.round((100 * time) / (end || 1))} %` : duration(time, isEstimated);
 }
 
 /** The sums in words. */

@@ -13,7 +13,7 @@ import { savingsOf, totalsAt } from "./moment.ts";
 import { type Change, createPlayer, type Player } from "./player.ts";
 import { type Run, runOf } from "./run.ts";
 import type { SourcePane } from "./source.ts";
-import { createTransport } from "./transport.ts";
+import { createTransport, timeWords } from "./transport.ts";
 import { createWaterfall } from "./waterfall.ts";
 import { ending, STATES } from "./words.ts";
 
@@ -106,7 +106,7 @@ export function startViewer(first: TraceFile, source: SourcePane | undefined): V
     if (change === "run" || change === "length")
       section.style.setProperty("--end", String(run.end || 1));
     if (change === "run") {
-      setText(title, run.trace.title ?? run.trace.name);
+      setText(title, capitalised(run.trace.title ?? run.trace.name));
       setText(origin, ORIGINS[run.trace.origin] ?? "");
       setText(saved, savedText(run));
       transport.show(run);
@@ -167,6 +167,11 @@ const ORIGINS: Readonly<Record<string, string>> = {
   live: "A run as it happened.",
 };
 
+/** Safari gives no style to the first letter of a text that is cut after some lines. */
+function capitalised(title: string): string {
+  return title.charAt(0).toUpperCase() + title.slice(1);
+}
+
 /** What somebody hears who doesn't see it. */
 function told(player: Player): string {
   const [run, time] = [player.run(), player.time()];
@@ -183,7 +188,7 @@ function told(player: Player): string {
     failed > 0 && `${failed} failed`,
     cancelled > 0 && `${cancelled} cancelled`,
   ];
-  return `At ${duration(time)}: ${sums.filter(Boolean).join(", ")}`;
+  return `At ${timeWords(run, time)}: ${sums.filter(Boolean).join(", ")}`;
 }
 
 /** What running at once and stopping early have saved, in words. */
