@@ -298,6 +298,9 @@ test("a page allows no script but its own two, and no markup made of text", asyn
   )?.[1];
   expect(policy).toContain("default-src 'none'");
   expect(policy).not.toMatch(/unsafe/);
+  // Browsers ask for an icon on their own, unless the page has one.
+  expect(policy).toContain("img-src data:");
+  expect(await page.locator("link[rel=icon]").getAttribute("href")).toMatch(/^data:/);
   const refused = await page.evaluate(() => {
     try {
       document.body.innerHTML = "<b>x</b>";

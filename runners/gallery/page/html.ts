@@ -91,6 +91,7 @@ function wholePage({ title, body, classes, isLive }: Content, { script, style }:
     `script-src '${hashOf(THEME)}' '${hashOf(script)}'`,
     `style-src '${hashOf(sheet)}'`,
     "font-src data:",
+    "img-src data:",
     `connect-src ${isLive ? "'self'" : "'none'"}`,
     "base-uri 'none'",
     "form-action 'none'",
@@ -104,6 +105,7 @@ function wholePage({ title, body, classes, isLive }: Content, { script, style }:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${escaped(title)}</title>
+<link rel="icon" href="data:image/svg+xml,${encodeURIComponent(ICON)}">
 <style>${sheet}</style>
 <script>${THEME}</script>
 </head>
@@ -116,6 +118,12 @@ ${body}
 </html>
 `;
 }
+
+const MARK =
+  '<path d="M2 10h5M7 10c3 0 2-6 5-6h6M7 10c3 0 2 6 5 6h3"/><circle cx="3" cy="10" r="2"/>';
+
+/** The tab's: without one of its own, a page from a server asks for `favicon.ico`, which its policy refuses. */
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20" fill="none" stroke="#888" stroke-width="2">${MARK}</svg>`;
 
 /** Before anything is drawn, so that no page flashes in the other theme. */
 const THEME =
@@ -149,7 +157,7 @@ function header(
     return items && `<div class="menu-group"><h2>${title}</h2><ul>${items}</ul></div>`;
   });
   return `<header class="top">
-<a class="mark" href="index.html"><svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><path d="M2 10h5M7 10c3 0 2-6 5-6h6M7 10c3 0 2 6 5 6h3"/><circle cx="3" cy="10" r="2"/></svg>effective agents</a>
+<a class="mark" href="index.html"><svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">${MARK}</svg>effective agents</a>
 <details class="menu"><summary>${here ? escaped(titleOf(here)) : "All pages"}</summary><nav aria-label="Pages">${groups.join("")}</nav></details>
 <button type="button" class="quiet" id="theme">Theme: auto</button>
 </header>`;
