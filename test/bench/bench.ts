@@ -7,7 +7,8 @@
  *
  * Their CPU time is taken in one process, in blocks that take turns. So what isn't seen is that
  * the path's AsyncLocalStorage makes every promise of a process a little dearer, ours or not (on Node
- * 20, not on 24); most servers have one already.
+ * 20, not on 24); most servers have one already. Each reply takes a fixed time, short beside a model's:
+ * without any, the process would never rest, and find all code still at hand, the SDK's and ours.
  */
 import { once } from "node:events";
 import { createLlm } from "../../patterns/llm-call.ts";
@@ -21,7 +22,9 @@ import type { Figure } from "./repo-tools.ts";
 
 const PAIRS_OF_LOADS = 5;
 /** CPU time is taken in so many pairs of blocks. */
-const PAIRS = 40;
+const PAIRS = 30;
+/** What a reply takes, in milliseconds. */
+const DELAY_MS = 2;
 /** How many calls a block makes: the garbage collector runs once in some 75, for the CPU time of about
  * 20, and a block that holds either one run of it or none is no measure. */
 const CALLS_IN_BLOCK = 200;
@@ -48,7 +51,7 @@ if (missed > 0 && process.argv.includes("--check")) process.exitCode = 1;
 
 /** CPU time of the worker that does both; the server has its own. */
 async function cpu(): Promise<void> {
-  const worker = launcher.worker("ours", `${url}/0`);
+  const worker = launcher.worker("ours", `${url}/${DELAY_MS}`);
   const repeat = (work: string | readonly Group[]) => async (times: number) =>
     (await worker.ask({ do: "repeat", work, times })).cpu;
   const compare = async (work: string) => {
