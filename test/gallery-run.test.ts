@@ -214,9 +214,10 @@ test("a plan says which task waits for which, where times would say otherwise", 
     "orchestrate/worker[0]": { at: [10, 12] },
     "orchestrate/worker[2]": { at: [10, 20] },
     "orchestrate/worker[1]": { at: [20, 30] },
-    "orchestrate/worker[3]": { at: [10, 30] },
+    "orchestrate/combine": { at: [30, 40] },
   });
   const [, , stage] = shapeOf(runOf(trace));
+  expect(stage?.items.map(tell)).toEqual(["worker[0]", "worker[2]", "worker[1]"]);
   const edges = stage?.edges.map((edge) => edge.map(tell).join(" > "));
   expect(edges).toEqual(["worker[2] > worker[1]"]);
 });

@@ -334,7 +334,8 @@ test("writes a page of one's own run, and says where", { timeout: 120_000 }, asy
   const traces = ["my own ticket", "the next"].map((title) => ({ ...trace, title }));
   await writeFile(run, JSON.stringify(traces));
   const { code, stdout, stderr } = await command(run, "--out", out);
-  expect([code, stdout, stderr]).toEqual([0, `Open ${join(out, "own.html")}\n`, ""]);
+  const said = `Open ${join(out, "own.html")} (beside it: own-2.html)\n`;
+  expect([code, stdout, stderr]).toEqual([0, said, ""]);
   expect(await readFile(join(out, "own.html"), "utf8")).toContain("my own ticket");
   expect(await readFile(join(out, "own-2.html"), "utf8")).toContain("the next");
 });

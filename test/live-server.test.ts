@@ -204,7 +204,13 @@ test("tells of each step as it starts and ends, of what was spent, and of the re
     calls: [{ outcome: "ok", sent: true, usage: { input_tokens: 12, output_tokens: 3 } }],
   });
   const spent = told.filter(({ event }) => event === "spent").map(({ data }) => data);
-  expect(spent[0]).toEqual({ usd: 0, unsettledUsd: 0, leftUsd: 0.5, paysCall: true });
+  expect(spent[0]).toEqual({
+    usd: 0,
+    reservedUsd: 0,
+    unsettledUsd: 0,
+    leftUsd: 0.5,
+    paysCall: true,
+  });
   const usd = (2 * (12 * 2 + 3 * 10)) / 1e6;
   expect(spent.at(-1)).toMatchObject({ usd: expect.closeTo(usd, 12) });
   expect(told.at(-1)).toMatchObject({
@@ -239,7 +245,7 @@ test("spends no more than the cap, over all runs", async () => {
   const one = () => post(server, "/api/run", { pattern: "route", input: "Hello?" }).then(allOf);
   await one();
   const told = await one();
-  const error = "What may be spent is used up: start it again with --budget";
+  const error = "A call may cost more than is left of $0.4000: start it again with --budget";
   expect(told.at(-1)).toMatchObject({ data: { error } });
   expect(server.api.requests).toHaveLength(2);
   // A page that is opened later is told what the others have spent.

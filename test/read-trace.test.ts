@@ -202,7 +202,11 @@ test.for<[string, string, RegExp]>([
     JSON.stringify([TRACE, { ...TRACE, version: 7 }]),
     /^The trace has version 7, /,
   ],
-  ["a trace and something else", JSON.stringify([TRACE, 3]), /^The file holds JSON, but neither/],
+  [
+    "a trace and something else",
+    JSON.stringify([TRACE, 3]),
+    /^The file holds JSON, but neither .* That is value 2 of 2$/,
+  ],
   ["an empty export", '{"resourceSpans":[]}', /^The export holds no spans$/],
 ])("says of %s what it is", ([, text, message]) => {
   expect(problemOf(text)).toMatch(message);

@@ -101,7 +101,9 @@ async function make(
   const first = join(folder, files.length > 0 ? `${ownName(0)}.html` : "index.html");
   const opened =
     out === undefined && stdout.isTTY && (await openBrowser(pathToFileURL(first).href, env));
-  stdout.write(`${opened ? "Opened" : "Open"} ${first}\n`);
+  const others = own.slice(1).map((_, at) => `${ownName(at + 1)}.html`);
+  const beside = others.length > 0 ? ` (beside it: ${others.join(", ")})` : "";
+  stdout.write(`${opened ? "Opened" : "Open"} ${first}${beside}\n`);
 }
 
 async function serve(

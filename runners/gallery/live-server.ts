@@ -22,6 +22,7 @@ import { explain } from "../shared/explain.ts";
 import type { Job } from "../shared/job.ts";
 import { type LoadJob, runJob } from "../shared/perform.ts";
 import type { Source } from "../shared/source.ts";
+import { dollars } from "../shared/words.ts";
 import type { Site } from "./site.ts";
 import { createSpending, type Spending } from "./spending.ts";
 
@@ -198,7 +199,7 @@ async function run(
   } catch (error) {
     const isOver = error instanceof BudgetError;
     const why = isOver
-      ? "What may be spent is used up: start it again with --budget"
+      ? `A call may cost more than is left of ${dollars(served.capUsd)}: start it again with --budget`
       : explain(error);
     send("end", { error: stop.signal.aborted ? "Stopped" : why });
   } finally {

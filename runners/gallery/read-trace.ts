@@ -22,14 +22,17 @@ export function readTraces(text: string): TraceFile[] {
   const content = text.replace(/^\uFEFF/, "").trim();
   if (content === "") throw new FormatError(`The file is empty. ${MAKE_ONE}`);
   const values = parseAll(content).flat();
-  const records = values.filter(isRecord);
-  if (values.length > 0 && values.every(isExport)) return readExports(values);
-  if (values.length > 0 && records.length === values.length && records.every(isOurs))
-    return records.map(ours);
-  throw new FormatError(whatElse(records[0] ?? {}));
+  const wrong = values.findIndex((value) => !isExport(value) && !isOurs(value));
+  if (values.length === 0 || wrong >= 0) {
+    const where = values.length > 1 ? `. That is value ${wrong + 1} of ${values.length}` : "";
+    throw new FormatError(whatElse(values[wrong]) + where);
+  }
+  const exports = values.filter(isExport);
+  return [...values.filter(isOurs).map(ours), ...(exports.length > 0 ? readExports(exports) : [])];
 }
 
-function isOurs({ format }: Readonly<Record<string, unknown>>): boolean {
+function isOurs(value: unknown): value is Readonly<Record<string, unknown>> {
+  const { format } = isRecord(value) ? value : {};
   return format === "effective-agents/trace";
 }
 
@@ -75,7 +78,8 @@ function ours(value: Readonly<Record<string, unknown>>): TraceFile {
 }
 
 /** What a file is that is neither, as far as it's one of ours. */
-function whatElse(fields: Readonly<Record<string, unknown>>): string {
+function whatElse(value: unknown): string {
+  const fields = isRecord(value) ? value : {};
   if ("origin" in fields && "concurrency" in fields) {
     return "This is a recording: npm start route -- --recording <file> --trace run.json makes a trace of it";
   }

@@ -1,7 +1,7 @@
 /**
  * What live runs have spent of their cap, and whether what is left pays another call.
  *
- *     cap = spent + reserved for cancelled calls, which may be billed + left
+ *     cap = spent + reserved for calls in flight + for cancelled ones, which may be billed + left
  */
 import { costOf } from "../../patterns/cost.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
@@ -10,6 +10,8 @@ import type { RunEvent } from "../../patterns/step.ts";
 /** What a page is told, in US dollars. */
 export interface Spent {
   readonly usd: number;
+  /** What calls in flight may cost. */
+  readonly reservedUsd: number;
   /** What stays reserved for calls that ended without saying what they cost. */
   readonly unsettledUsd: number;
   readonly leftUsd: number;
@@ -29,10 +31,11 @@ export function createSpending(budget: Budget, capUsd: number): Spending {
   const leastUsd = new Map<string, number>();
   return {
     of: (pattern) => {
-      const [usd, unsettledUsd] = [budget.spent().usd, budget.unsettled().usd];
-      const leftUsd = Math.max(0, capUsd - usd - unsettledUsd);
+      const [usd, reservedUsd] = [budget.spent().usd, budget.reserved().usd];
+      const unsettledUsd = budget.unsettled().usd;
+      const leftUsd = Math.max(0, capUsd - usd - reservedUsd - unsettledUsd);
       const paysCall = leftUsd > 0 && leftUsd >= (leastUsd.get(pattern) ?? 0);
-      return { usd, unsettledUsd, leftUsd, paysCall };
+      return { usd, reservedUsd, unsettledUsd, leftUsd, paysCall };
     },
     notice: (pattern, event) => {
       if (event.type !== "start" || event.kind !== "call") return;

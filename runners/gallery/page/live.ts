@@ -98,13 +98,15 @@ async function showSpending(pattern: string): Promise<void> {
 }
 
 /** Tells what was spent, what is reserved, and what is left; where that pays no call, nothing is run. */
-function showSpent({ usd, unsettledUsd, leftUsd, paysCall }: Record<string, unknown>): void {
-  const [spent, reserved] = [Number(usd), Number(unsettledUsd)];
+function showSpent(spending: Record<string, unknown>): void {
+  const { usd, reservedUsd, unsettledUsd, leftUsd, paysCall } = spending;
+  const [spent, inFlight, cancelled] = [Number(usd), Number(reservedUsd), Number(unsettledUsd)];
   setText(byId("spent"), dollars(spent));
-  byId<HTMLMeterElement>("meter").value = spent + reserved;
+  byId<HTMLMeterElement>("meter").value = spent + inFlight + cancelled;
   const sentences = [
-    reserved > 0 &&
-      `${dollars(reserved)} reserved for calls that were cancelled and may be billed.`,
+    inFlight > 0 && `${dollars(inFlight)} reserved for calls in flight.`,
+    cancelled > 0 &&
+      `${dollars(cancelled)} reserved for calls that were cancelled and may be billed.`,
     `${dollars(Number(leftUsd))} left${paysCall ? "." : ", which pays no more calls: start the server again with --budget."}`,
   ];
   setText(byId("left"), sentences.filter(Boolean).join(" "));

@@ -86,16 +86,18 @@ interface Unit {
 
 function stagesOf(siblings: readonly Step[]): readonly Stage[] {
   const groups: Unit[][] = [];
+  const needs = needsOf(siblings);
   let end = Number.NEGATIVE_INFINITY;
   for (const unit of unitsOf(siblings)) {
     const group = groups.at(-1);
     const last = group?.at(-1);
+    // What one plan has in it is one stage, since not all that began later waited for all before.
+    const isPlanned = last && needs?.has(last.step) && needs.has(unit.step);
     const isBeside = unit.begin < end - SAME_TIME || (last && startTogether(last.step, unit.step));
-    if (group && isBeside) group.push(unit);
+    if (group && (isPlanned || isBeside)) group.push(unit);
     else groups.push([unit]);
     end = Math.max(end, unit.end);
   }
-  const needs = needsOf(siblings);
   return shortened(groups).map((units) => stageOf(units, needs));
 }
 

@@ -89,7 +89,8 @@ export function createTransport(player: () => Player): Transport {
       slider.value = String(run.end > 0 ? Math.round((time / run.end) * WHOLE) : WHOLE);
       slider.style.setProperty("--done", String(run.end > 0 ? time / run.end : 1));
       const whole = run.isInBeats ? "the run" : duration(run.end, run.isEstimated);
-      const at = `${timeWords(run, time)} of ${whole}`;
+      const held = run.goesOn && !isGoing ? "held at " : "";
+      const at = `${held}${timeWords(run, time)} of ${whole}`;
       setText(clock, at);
       slider.setAttribute("aria-valuetext", at);
       const totals = totalsAt(run, time);

@@ -8,7 +8,7 @@
 
 import { duration } from "../../shared/words.ts";
 import { h, placed, setText } from "./dom.ts";
-import { stateAt } from "./moment.ts";
+import { type State, stateAt } from "./moment.ts";
 import type { Run, Span, Step } from "./run.ts";
 import { createSign, type Sign } from "./sign.ts";
 import { axisTicks, tickWords, toolWords } from "./words.ts";
@@ -79,7 +79,6 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       const step = run.steps[index];
       if (!step || rows.has(index)) continue;
       const row = rowOf(run, step);
-      if (isOpen(step)) setText(row.took, duration(end - step.begin));
       rows.set(index, row);
       // In the order of the steps, for whoever goes through them without seeing them.
       list.insertBefore(row.element, rows.get(index + 1)?.element ?? null);
@@ -94,8 +93,9 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       element.setAttribute("aria-pressed", String(step.path === selected));
     }
   };
-  const paint = ({ step, element, sign, bars }: Row) => {
+  const paint = ({ step, element, sign, took, bars }: Row) => {
     const state = stateAt(step, time);
+    setText(took, tookUntil(time, step, state));
     if (element.dataset.state !== state) {
       element.dataset.state = state;
       sign.show(state);
@@ -104,6 +104,11 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
       const state = stateAt(span, time);
       if (element.dataset.state !== state) element.dataset.state = state;
     }
+  };
+  /** How long a step has taken until the moment, and no more than is known by then. */
+  const tookUntil = (time: number, { begin, end }: Step, state: State) => {
+    if (!run || run.isInBeats || state === "waiting") return "";
+    return duration(Math.min(time, end) - begin, run.isEstimated);
   };
   const update = (at: number) => {
     time = at;
@@ -201,9 +206,6 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
     grow: (now) => {
       end = now;
       rule();
-      for (const { step, took } of rows.values()) {
-        if (isOpen(step)) setText(took, duration(end - step.begin));
-      }
     },
     select: (path) => {
       selected = path;
@@ -224,7 +226,7 @@ function isOpen({ end }: Span): boolean {
 }
 
 function rowOf(run: Run, step: Step): Row {
-  const { isInBeats, isEstimated, critical } = run;
+  const { critical } = run;
   const plot = h("span", { class: "plot" });
   const bars: { span: Span; element: HTMLElement }[] = [];
   const add = (kind: string, span: Span) => {
@@ -240,8 +242,7 @@ function rowOf(run: Run, step: Step): Row {
     add(step.end > step.begin ? "work" : "tick", step);
   }
   const sign = createSign();
-  const isTimed = !isInBeats && !isOpen(step);
-  const took = h("span", {}, isTimed ? duration(step.end - step.begin, isEstimated) : "");
+  const took = h("span");
   const { toolCall } = step.trace;
   const label = h("span", { class: "label" }, toolCall ? toolWords(toolCall).name : step.name);
   label.style.paddingInlineStart = `${12 * step.depth}px`;
