@@ -4,6 +4,7 @@
  * From effective-agents 0.1.0: patterns/trace-file/tree.ts
  */
 import type { Span } from "./clock.ts";
+import { groupedBy } from "./grouped.ts";
 
 interface Step extends Span {
   readonly path: string;
@@ -18,15 +19,11 @@ interface Step extends Span {
  */
 export function inTreeOrder<S extends Step>(steps: readonly S[], isReplay: boolean): S[] {
   const paths = new Set(steps.map(({ path }) => path));
-  const children = new Map<string, S[]>();
-  for (const step of steps) {
-    const parent = parentOf(step.path);
+  const children = groupedBy(steps, ({ path }) => {
+    const parent = parentOf(path);
     // What is observed within a step of the caller's own has that one's path, and is outermost here.
-    const key = paths.has(parent) ? parent : "";
-    const siblings = children.get(key);
-    if (siblings) siblings.push(step);
-    else children.set(key, [step]);
-  }
+    return paths.has(parent) ? parent : "";
+  });
   const inside = (parent: string): S[] =>
     (children.get(parent) ?? []).flatMap((step) => {
       const below = inside(step.path);

@@ -8,6 +8,7 @@
  * step around it. Any other span is a step too, named by its name. Prompts and replies are there if the
  * SDK was told to write them, by its `contentMode: "content"`.
  */
+import { groupedBy } from "../../patterns/trace-file/grouped.ts";
 import type { TraceFile, TraceStep } from "../../patterns/trace-file.ts";
 import { callOf, isCall } from "./otlp-call.ts";
 import { endingOf, type Span, spansIn, timesOf } from "./otlp-spans.ts";
@@ -29,27 +30,17 @@ export function readExports(exports: readonly unknown[]): TraceFile[] {
     .flatMap(spansIn)
     .sort((a, b) => (a.start < b.start ? -1 : Number(a.start > b.start)));
   if (spans.length === 0) throw new FormatError("The export holds no spans");
-  const byTrace = new Map<string, Span[]>();
-  for (const span of spans) {
-    const others = byTrace.get(span.traceId);
-    if (others) others.push(span);
-    else byTrace.set(span.traceId, [span]);
-  }
-  return [...byTrace.values()].map(traceOf);
+  return [...groupedBy(spans, ({ traceId }) => traceId).values()].map(traceOf);
 }
 
 /** Makes a trace of its spans, the earliest first. */
 function traceOf(spans: readonly Span[]): TraceFile {
   const origin = spans[0]?.start ?? 0n;
   const ids = new Set(spans.map(({ id }) => id));
-  const children = new Map<string, Span[]>();
-  for (const span of spans) {
-    // What is under a span that wasn't exported is outermost.
-    const parent = ids.has(span.parent) && span.parent !== span.id ? span.parent : "";
-    const siblings = children.get(parent);
-    if (siblings) siblings.push(span);
-    else children.set(parent, [span]);
-  }
+  // What is under a span that wasn't exported is outermost.
+  const children = groupedBy(spans, ({ id, parent }) =>
+    ids.has(parent) && parent !== id ? parent : "",
+  );
   const steps = stepsUnder(children, origin);
   if (steps.length === 0) throw new FormatError("The export holds no span that is outermost");
   return {

@@ -84,11 +84,16 @@ async function livePage(answers: [Answer, ...Answer[]], capUsd = 0.5) {
   return { page, api, wrong };
 }
 
+/** Types an input on it, and has the pattern run. */
+async function runLive(page: Page): Promise<void> {
+  await page.locator("#input").fill("I was charged twice.");
+  await page.getByRole("button", { name: "Run live" }).click();
+}
+
 test("a pattern runs live on an input that is typed, and what it gave and spent is shown", async () => {
   const label = reply("<label>billing</label>");
   const { page, api, wrong } = await livePage([label, reply("Dear customer, we will look.")]);
-  await page.locator("#input").fill("I was charged twice.");
-  await page.getByRole("button", { name: "Run live" }).click();
+  await runLive(page);
   await page.locator('.sheet [data-path="route/billing"][data-state="ok"]').waitFor();
   await page.locator("#live-said", { hasText: "Dear customer" }).waitFor();
   expect(await isSeen(page)).toBe(true);
@@ -100,8 +105,7 @@ test("a pattern runs live on an input that is typed, and what it gave and spent 
 
 test("what is in flight in a live run goes on growing while nothing is heard of it", async () => {
   const { page, api } = await livePage([hold]);
-  await page.locator("#input").fill("I was charged twice.");
-  await page.getByRole("button", { name: "Run live" }).click();
+  await runLive(page);
   await api.received(1);
   const row = page.locator('.row[data-path="route/classify"][data-state="flight"]');
   await row.waitFor();
@@ -115,8 +119,7 @@ test("what is in flight in a live run goes on growing while nothing is heard of 
 
 test("a live run that goes on disturbs neither the focus, nor what is read, nor a press", async () => {
   const { page, api, wrong } = await livePage([hold]);
-  await page.locator("#input").fill("I was charged twice.");
-  await page.getByRole("button", { name: "Run live" }).click();
+  await runLive(page);
   const first = await api.received(1);
   const row = page.locator('.row[data-path="route/classify"]');
   await page.locator('.row[data-path="route/classify"][data-state="flight"]').waitFor();
@@ -142,8 +145,7 @@ test("a live run that goes on disturbs neither the focus, nor what is read, nor 
 
 test("an earlier moment of a live run is held until it's followed again", async () => {
   const { page, api, wrong } = await livePage([hold]);
-  await page.locator("#input").fill("I was charged twice.");
-  await page.getByRole("button", { name: "Run live" }).click();
+  await runLive(page);
   const first = await api.received(1);
   const billing = page.locator('.sheet [data-path="route/billing"]');
   await page.locator('.sheet [data-path="route/classify"][data-state="flight"]').waitFor();
@@ -181,8 +183,7 @@ test("an earlier moment of a live run is held until it's followed again", async 
 
 test("Stop cancels the calls of a live run, and the page says so", async () => {
   const { page, api, wrong } = await livePage([hold]);
-  await page.locator("#input").fill("I was charged twice.");
-  await page.getByRole("button", { name: "Run live" }).click();
+  await runLive(page);
   const call = await api.received(1);
   await page.locator('.sheet [data-path="route/classify"][data-state="flight"]').waitFor();
   const focused = () => page.evaluate(() => document.activeElement?.textContent);
@@ -197,9 +198,8 @@ test("Stop cancels the calls of a live run, and the page says so", async () => {
 
 test("the page says what is reserved after a Stop, and runs nothing that what is left can't pay", async () => {
   const { page, api } = await livePage([hold], 0.3);
-  await page.locator("#input").fill("I was charged twice.");
+  await runLive(page);
   const run = page.getByRole("button", { name: "Run live" });
-  await run.click();
   await api.received(1);
   await page.getByRole("button", { name: "Stop" }).click();
   await page.locator("#live-said", { hasText: "Stopped" }).waitFor();

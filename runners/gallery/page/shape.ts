@@ -10,6 +10,7 @@
  * A plan says itself which of its tasks wait for which; otherwise what had ended before a step began
  * is what it may have waited for.
  */
+import { groupedBy } from "../../../patterns/trace-file/grouped.ts";
 import { isLoop, type Run, SAME_TIME, type Step } from "./run.ts";
 
 export interface Stage {
@@ -103,12 +104,7 @@ function stagesOf(siblings: readonly Step[]): readonly Stage[] {
 
 /** In the order in which they began. */
 function unitsOf(siblings: readonly Step[]): readonly Unit[] {
-  const families = new Map<string, Step[]>();
-  for (const step of siblings) {
-    const family = families.get(step.base);
-    if (family) family.push(step);
-    else families.set(step.base, [step]);
-  }
+  const families = groupedBy(siblings, ({ base }) => base);
   const units = [...families].flatMap(([base, steps]): readonly Unit[] => {
     if (steps.length > CROWD && !steps.every(isLoop)) return crowdOf(base, steps);
     return steps.map((step) => ({ item: itemOf(step), step, begin: step.begin, end: step.end }));

@@ -95,20 +95,21 @@ export function createWaterfall(onSelect: (path: string) => void): Waterfall {
   };
   const paint = ({ step, element, sign, took, bars }: Row) => {
     const state = stateAt(step, time);
-    setText(took, tookUntil(time, step, state));
-    if (element.dataset.state !== state) {
+    const isNew = element.dataset.state !== state;
+    if (isNew) {
       element.dataset.state = state;
       sign.show(state);
     }
+    if (isNew || state === "flight") setText(took, tookSoFar(step, state));
     for (const { span, element } of bars) {
       const state = stateAt(span, time);
       if (element.dataset.state !== state) element.dataset.state = state;
     }
   };
   /** How long a step has taken until the moment, and no more than is known by then. */
-  const tookUntil = (time: number, { begin, end }: Step, state: State) => {
+  const tookSoFar = (step: Step, state: State) => {
     if (!run || run.isInBeats || state === "waiting") return "";
-    return duration(Math.min(time, end) - begin, run.isEstimated);
+    return duration(Math.min(time, step.end) - step.begin, run.isEstimated);
   };
   const update = (at: number) => {
     time = at;
