@@ -70,8 +70,10 @@ export class RecordingError extends HaltError {
 
 /** Whether there is nothing in a text that can be seen: blanks, and characters without width. */
 export function isBlank(text: string): boolean {
-  return !/[^\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text);
+  return !VISIBLE.test(text);
 }
+
+const VISIBLE = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
 /** Throws a `TypeError` unless `text` is a string with something in it. */
 export function checkText(name: string, text: string): void {

@@ -74,15 +74,16 @@ function readPlan(reply: string, maxTasks: number): Pick<Plan, "tasks" | "proble
 
 function readTasks(reply: string): Task[] {
   return parseTags(reply, ["task"]).map(({ text, attributes }) => {
-    const {
-      id = "",
-      needs = "",
-      ...others
-    } = Object.fromEntries([...attributes].map(([name, value]) => [name.toLowerCase(), value]));
-    const [other] = Object.keys(others);
-    // What it waits for must not get lost under another name.
-    if (other) throw new LlmOutputError(`a task has the attribute ${other}; id and needs are all`);
-    return { id: id.trim(), text: text.trim(), needs: needs.split(/[\s,]+/).filter(Boolean) };
+    const task = { id: "", needs: "" };
+    for (const [name, value] of attributes) {
+      const known = name.toLowerCase();
+      // What it waits for must not get lost under another name.
+      if (known !== "id" && known !== "needs")
+        throw new LlmOutputError(`a task has the attribute ${known}; id and needs are all`);
+      task[known] = value;
+    }
+    const needs = task.needs.split(/[\s,]+/).filter(Boolean);
+    return { id: task.id.trim(), text: text.trim(), needs };
   });
 }
 

@@ -49,25 +49,24 @@ export interface Tagged<T extends string = string> {
 export function parseTags<const T extends string>(reply: string, tags: readonly T[]): Tagged<T>[] {
   checkTags(tags);
   const elements = findElements(reply, tags);
-  const coded = elements.filter(isCoded);
-  if (coded.length === 0) return elements.map(({ tag, inner }) => asWritten(tag, inner));
-  for (const { tag, attributes, start } of coded) {
+  if (!elements.some(isCoded)) return elements.map(asWritten);
+  for (const { tag, attributes, start } of elements) {
     const valid = XMLValidator.validate(`<${tag}${attributes}/>`);
     if (valid !== true) throw unusable(`<${tag}> is malformed (${valid.err.msg})`, reply, start);
   }
-  // Each element is called <e> here, since the parser refuses names such as `constructor`.
-  const document = coded
-    .map(({ attributes, inner }) => `<e${escapeRest(attributes)}>${escapeRest(inner)}</e>`)
+  // Each element is called <e> here, since the parser refuses names such as `constructor`. A text without
+  // entities isn't shown to it: it would take longer over that than over all the rest.
+  const document = elements
+    .map(({ attributes, inner }) => {
+      return `<e${escapeRest(attributes)}>${hasEntities(inner) ? escapeRest(inner) : ""}</e>`;
+    })
     .join("");
   const fitting = document.includes("&#13;") ? crParser : parser;
   const decoded: Parsed[] = fitting.parse(`<all>${document}</all>`).all.e;
-  let next = 0;
-  return elements.map((element) => {
-    const { tag, inner } = element;
-    if (!isCoded(element)) return asWritten(tag, inner);
-    const { text = inner, attributes = {} } = decoded[next++] ?? {};
+  return elements.map(({ tag, inner }, index) => {
+    const { text = "", attributes = {} } = decoded[index] ?? {};
     const named = Object.entries(attributes).map(([key, value]) => [key.slice(1), value] as const);
-    return { tag, text, raw: inner, attributes: new Map(named) };
+    return { tag, text: hasEntities(inner) ? text : inner, raw: inner, attributes: new Map(named) };
   });
 }
 
@@ -149,24 +148,38 @@ export function tagged(
 ): string {
   const names = [tag, ...(options.also ?? [])];
   for (const name of names) checkName(name);
-  const ours = new Set(names.map((name) => name.toLowerCase()));
   const coded = options.raw ? text : text.replace(/&(?=(?:lt|gt|amp|quot|apos);)/g, "&amp;");
-  const safe = coded.replace(ANY_TAG, (whole, rest: string, name: string) =>
-    ours.has(name.toLowerCase()) ? `&lt;${rest}` : whole,
-  );
+  // Most texts have nothing to escape.
+  const safe = text.includes("<") ? withoutTags(coded, names) : coded;
 
   const attributes = Object.entries(options.attributes ?? {}).map(([name, value]) => {
     checkName(name);
-    const escaped = value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-    return ` ${name}="${escaped.replaceAll('"', "&quot;")}"`;
+    return ` ${name}="${value.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "")}"`;
   });
   return `<${tag}${attributes.join("")}>${safe}</${tag}>`;
 }
 
-/** An element without attributes and entities. */
-function asWritten<T extends string>(tag: T, inner: string): Tagged<T> {
-  return { tag, text: inner, raw: inner, attributes: new Map() };
+/** The text with the `<` of these tags escaped. */
+function withoutTags(text: string, names: readonly string[]): string {
+  const ours = new Set(names.map((name) => name.toLowerCase()));
+  return text.replace(ANY_TAG, (whole, rest: string, name: string) =>
+    ours.has(name.toLowerCase()) ? `&lt;${rest}` : whole,
+  );
 }
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+};
+
+/** An element without attributes and entities. */
+function asWritten<T extends string>({ tag, inner }: Element<T>): Tagged<T> {
+  return { tag, text: inner, raw: inner, attributes: NONE };
+}
+
+const NONE: ReadonlyMap<string, string> = new Map();
 
 /** A piece of the reply, from `start` to `end`. */
 interface Piece<T> {
@@ -235,7 +248,7 @@ function findMarks<T extends string>(reply: string, tags: readonly T[]): Mark<T>
     const tag = known.get(name.toLowerCase());
     if (!tag) continue;
     // What belongs to this tag is read once, and no tag is looked for in it: so it's linear.
-    const attributes = readAttributes(reply, from);
+    const attributes = reply[from] === ">" ? "" : readAttributes(reply, from);
     const bracket = reply[from + attributes.length] === ">" ? ">" : "";
     from += attributes.length + bracket.length;
     marks.push({ tag, start: match.index, end: from, attributes, slash, bracket });
@@ -282,8 +295,12 @@ const parser = new XMLParser(OPTIONS);
 const crParser = new XMLParser({ ...OPTIONS, htmlEntities: true });
 
 /** Whether there is something to decode; else the text stands in the reply as it is. */
-function isCoded({ attributes, inner }: { readonly attributes: string; readonly inner: string }) {
-  return attributes.trim() !== "" || inner.includes("&");
+function isCoded({ attributes, inner }: Element<string>): boolean {
+  return attributes.trim() !== "" || hasEntities(inner);
+}
+
+function hasEntities(text: string): boolean {
+  return text.includes("&");
 }
 
 /** What the parser makes of an <e>. */
@@ -303,10 +320,12 @@ function checkTags(tags: readonly string[]): void {
 }
 
 function checkName(name: string): void {
-  if (typeof name === "string" && /^[A-Za-z][A-Za-z0-9_-]*$/.test(name)) return;
+  if (typeof name === "string" && PLAIN_NAME.test(name)) return;
   const got = JSON.stringify(name);
   throw new TypeError(`A tag or attribute must have a plain name such as "label", got ${got}`);
 }
+
+const PLAIN_NAME = /^[A-Za-z][A-Za-z0-9_-]*$/;
 
 /** The error for `reply`, with an excerpt of it from `start` on. */
 function unusable(what: string, reply: string, start = 0): LlmOutputError {
