@@ -49,16 +49,20 @@ export interface Tagged<T extends string = string> {
 export function parseTags<const T extends string>(reply: string, tags: readonly T[]): Tagged<T>[] {
   checkTags(tags);
   const elements = findElements(reply, tags);
-  if (!elements.some(isCoded)) return elements.map(asWritten);
+  if (!elements.some(isCoded)) {
+    return elements.map(({ tag, inner }) => {
+      return { tag, text: inner, raw: inner, attributes: NO_ATTRIBUTES };
+    });
+  }
   for (const { tag, attributes, start } of elements) {
     const valid = XMLValidator.validate(`<${tag}${attributes}/>`);
     if (valid !== true) throw unusable(`<${tag}> is malformed (${valid.err.msg})`, reply, start);
   }
   // Each element is called <e> here, since the parser refuses names such as `constructor`. A text without
-  // entities isn't shown to it: it would take longer over that than over all the rest.
+  // any "&" isn't shown to it: it would take longer over that than over all the rest.
   const document = elements
     .map(({ attributes, inner }) => {
-      return `<e${escapeRest(attributes)}>${hasEntities(inner) ? escapeRest(inner) : ""}</e>`;
+      return `<e${escapeRest(attributes)}>${hasAmpersand(inner) ? escapeRest(inner) : ""}</e>`;
     })
     .join("");
   const fitting = document.includes("&#13;") ? crParser : parser;
@@ -66,7 +70,12 @@ export function parseTags<const T extends string>(reply: string, tags: readonly 
   return elements.map(({ tag, inner }, index) => {
     const { text = "", attributes = {} } = decoded[index] ?? {};
     const named = Object.entries(attributes).map(([key, value]) => [key.slice(1), value] as const);
-    return { tag, text: hasEntities(inner) ? text : inner, raw: inner, attributes: new Map(named) };
+    return {
+      tag,
+      text: hasAmpersand(inner) ? text : inner,
+      raw: inner,
+      attributes: new Map(named),
+    };
   });
 }
 
@@ -154,7 +163,8 @@ export function tagged(
 
   const attributes = Object.entries(options.attributes ?? {}).map(([name, value]) => {
     checkName(name);
-    return ` ${name}="${value.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? "")}"`;
+    const escaped = value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+    return ` ${name}="${escaped.replaceAll('"', "&quot;")}"`;
   });
   return `<${tag}${attributes.join("")}>${safe}</${tag}>`;
 }
@@ -167,19 +177,7 @@ function withoutTags(text: string, names: readonly string[]): string {
   );
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-};
-
-/** An element without attributes and entities. */
-function asWritten<T extends string>({ tag, inner }: Element<T>): Tagged<T> {
-  return { tag, text: inner, raw: inner, attributes: NONE };
-}
-
-const NONE: ReadonlyMap<string, string> = new Map();
+const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map();
 
 /** A piece of the reply, from `start` to `end`. */
 interface Piece<T> {
@@ -296,10 +294,10 @@ const crParser = new XMLParser({ ...OPTIONS, htmlEntities: true });
 
 /** Whether there is something to decode; else the text stands in the reply as it is. */
 function isCoded({ attributes, inner }: Element<string>): boolean {
-  return attributes.trim() !== "" || hasEntities(inner);
+  return attributes.trim() !== "" || hasAmpersand(inner);
 }
 
-function hasEntities(text: string): boolean {
+function hasAmpersand(text: string): boolean {
   return text.includes("&");
 }
 
