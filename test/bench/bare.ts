@@ -1,8 +1,9 @@
 /** The bare SDK: a worker that sends prompts, and makes nothing of the replies. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import Anthropic from "@anthropic-ai/sdk";
 import { type Group, obey } from "./protocol.ts";
 
-const [, , url] = process.argv;
+const [, , url, who] = process.argv;
 
 export function clientOf(baseURL: string | undefined): Anthropic {
   return new Anthropic({ apiKey: "none", baseURL, maxRetries: 0, logLevel: "off" });
@@ -20,7 +21,7 @@ export async function bareCall(client: Anthropic, prompt: string): Promise<strin
 }
 
 /** Sends the prompts of each group at once, and the groups one after the other. */
-export async function sendAll(client: Anthropic, groups: readonly Group[]): Promise<void> {
+async function sendAll(client: Anthropic, groups: readonly Group[]): Promise<void> {
   for (const group of groups) {
     const [first = ""] = group;
     if (group.length === 1) await bareCall(client, first);
@@ -39,10 +40,13 @@ async function load(client: Anthropic, calls: number, inFlight: number): Promise
 // The bench itself imports the functions above.
 if (process.argv[1] === import.meta.filename) {
   const client = clientOf(url);
+  const scope = who === "scoped" ? new AsyncLocalStorage<number>() : undefined;
   obey(async (order) => {
     if (order.do === "load") await load(client, order.calls, order.inFlight);
     if (order.do !== "repeat" || typeof order.work === "string") return undefined;
-    for (let i = 0; i < order.times; i += 1) await sendAll(client, order.work);
+    const { work } = order;
+    const send = () => sendAll(client, work);
+    for (let i = 0; i < order.times; i += 1) await (scope ? scope.run(i, send) : send());
     return undefined;
   });
 }

@@ -8,23 +8,23 @@ export interface Spread {
 }
 
 /**
- * Ours by the bare one's: the median and the quartiles of the ratios pair by pair. What slows the
- * machine down for a while slows both of a pair, which the medians of either over all pairs would mix.
+ * One's figure by the other's, pair by pair. What slows the machine down for a while slows both of a
+ * pair, which the medians of either over all pairs would mix.
  */
 export async function ratios(
-  ours: () => Promise<number>,
-  bare: () => Promise<number>,
+  one: () => Promise<number>,
+  other: () => Promise<number>,
   pairs: number,
-): Promise<Spread> {
+): Promise<readonly number[]> {
   const all: number[] = [];
   for (let pair = 0; pair < pairs; pair += 1) {
     // Who goes first changes each time, so that neither always pays for what the other left.
-    const ourFirst = pair % 2 === 0;
-    const first = await (ourFirst ? ours : bare)();
-    const second = await (ourFirst ? bare : ours)();
-    all.push(ourFirst ? first / second : second / first);
+    const oneFirst = pair % 2 === 0;
+    const first = await (oneFirst ? one : other)();
+    const second = await (oneFirst ? other : one)();
+    all.push(oneFirst ? first / second : second / first);
   }
-  return spread(all);
+  return all;
 }
 
 export function spread(values: readonly number[]): Spread {

@@ -1,4 +1,4 @@
-/** Our door and patterns: a worker that does its work with them, or by the bare SDK beside them. */
+/** Our door and patterns: a worker that does its work with them. */
 import { chain } from "../../patterns/chain.ts";
 import { createLlm, type LlmCall } from "../../patterns/llm-call.ts";
 import { orchestrate } from "../../patterns/orchestrate.ts";
@@ -6,7 +6,7 @@ import { refine } from "../../patterns/refine.ts";
 import { route } from "../../patterns/route.ts";
 import { section } from "../../patterns/section.ts";
 import { vote } from "../../patterns/vote.ts";
-import { clientOf, sendAll } from "./bare.ts";
+import { clientOf } from "./bare.ts";
 import { type Group, obey } from "./protocol.ts";
 
 interface Work {
@@ -92,10 +92,6 @@ obey(async (order) => {
   if (order.do === "load") {
     const calls = Array.from({ length: order.calls }, (_, i) => llmCall(`Call ${i}`));
     await Promise.all(calls);
-    return undefined;
-  }
-  if (order.do === "repeat" && typeof order.work !== "string") {
-    for (let i = 0; i < order.times; i += 1) await sendAll(client, order.work);
     return undefined;
   }
   const work = typeof order.work === "string" ? WORKS.get(order.work) : undefined;

@@ -1,10 +1,13 @@
-/** What the bench asks of the two workers, ours and the bare one, and what they answer. */
+/** What the bench asks of its workers, ours and the bare ones, and what they answer. */
 import { type ChildProcess, execFile, fork } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+
+/** Ours, the bare SDK, or the bare SDK in a process that has an AsyncLocalStorage. */
+export type Who = "ours" | "bare" | "scoped";
 
 export type Order =
   /** Do a named piece of work once, and say which prompts it sent. */
@@ -33,8 +36,8 @@ export interface Worker {
 
 /** Starts workers and the server from compiled code. */
 export interface Launcher {
-  /** Starts `ours` or `bare` in a process of its own, with the address of the server. */
-  readonly worker: (who: "ours" | "bare", url: string) => Worker;
+  /** Starts a worker in a process of its own, with the address of the server. */
+  readonly worker: (who: Who, url: string) => Worker;
   /** Starts a script of this folder in a process of its own. */
   readonly start: (name: string, ...args: readonly string[]) => ChildProcess;
   readonly remove: () => Promise<void>;
@@ -58,8 +61,8 @@ export async function createLauncher(): Promise<Launcher> {
 
   const start = (name: string, ...args: readonly string[]) =>
     fork(join(folder, "test/bench", `${name}.js`), args, { execArgv: [] });
-  const worker = (who: "ours" | "bare", url: string): Worker => {
-    const child = start(who, url);
+  const worker = (who: Who, url: string): Worker => {
+    const child = start(who === "ours" ? "ours" : "bare", url, who);
     const ask = (order: Order) =>
       new Promise<Outcome>((resolve, reject) => {
         const fail = () => reject(new Error(`The worker "${who}" has ended`));
