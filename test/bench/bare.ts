@@ -1,7 +1,7 @@
 /** The bare SDK: a worker that sends prompts, and makes nothing of the replies. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import Anthropic from "@anthropic-ai/sdk";
-import { type Group, obey } from "./protocol.ts";
+import { type Group, inLanes, obey } from "./protocol.ts";
 
 const [, , url, who] = process.argv;
 
@@ -29,24 +29,18 @@ async function sendAll(client: Anthropic, groups: readonly Group[]): Promise<voi
   }
 }
 
-async function load(client: Anthropic, calls: number, inFlight: number): Promise<void> {
-  let next = 0;
-  const lane = async () => {
-    while (next < calls) await bareCall(client, `Call ${next++}`);
-  };
-  await Promise.all(Array.from({ length: inFlight }, lane));
-}
-
 // The bench itself imports the functions above.
 if (process.argv[1] === import.meta.filename) {
   const client = clientOf(url);
   const scope = who === "scoped" ? new AsyncLocalStorage<number>() : undefined;
   obey(async (order) => {
-    if (order.do === "load") await load(client, order.calls, order.inFlight);
+    if (order.do === "load") {
+      await inLanes(order.calls, order.inFlight, (index) => bareCall(client, `Call ${index}`));
+    }
     if (order.do !== "repeat" || typeof order.work === "string") return undefined;
-    const { work } = order;
+    const { work, times, lanes } = order;
     const send = () => sendAll(client, work);
-    for (let i = 0; i < order.times; i += 1) await (scope ? scope.run(i, send) : send());
+    await inLanes(times, lanes, (index) => (scope ? scope.run(index, send) : send()));
     return undefined;
   });
 }

@@ -26,16 +26,18 @@ import type { Figure } from "./repo-tools.ts";
 
 const PAIRS_OF_LOADS = 5;
 /** CPU time is taken in so many pairs of processes, since each compiles its code a little differently, */
-const PAIRS_OF_PROCESSES = 3;
+const PAIRS_OF_PROCESSES = 2;
 /** and in so many pairs of blocks of each. */
-const PAIRS = 10;
+const PAIRS = 15;
 /** What a reply takes, in milliseconds. */
 const DELAY_MS = 2;
 /** How many calls a block makes: the garbage collector runs once in some 75, for the CPU time of about
  * 20, and a block that holds either one run of it or none is no measure. */
 const CALLS_IN_BLOCK = 200;
-/** How many calls each makes before, until what is run at each has been compiled. */
-const WARM_UP_CALLS = 4000;
+/** How many calls each makes before, until what is run at each has been compiled, */
+const WARM_UP_CALLS = 24_000;
+/** and how many repetitions of the work are under way then, to save time. */
+const WARM_UP_LANES = 10;
 
 const launcher = await createLauncher();
 const server = launcher.start("server");
@@ -79,14 +81,17 @@ async function cpuOf(work: string, one: Who = "ours", other: Who = "scoped"): Pr
     const calls = groups.flat().length;
     const start = (who: Who) => {
       const worker = launcher.worker(who, `${url}/${DELAY_MS}`);
-      const repeat = async (times: number) =>
-        (await worker.ask({ do: "repeat", work: who === "ours" ? work : groups, times })).cpu;
-      return { block: () => repeat(Math.ceil(CALLS_IN_BLOCK / calls)), repeat, end: worker.end };
+      const repeat = async (ofCalls: number, lanes: number) => {
+        const times = Math.ceil(ofCalls / calls);
+        const item = who === "ours" ? work : groups;
+        return (await worker.ask({ do: "repeat", work: item, times, lanes })).cpu;
+      };
+      const warmUp = () => repeat(WARM_UP_CALLS, WARM_UP_LANES);
+      return { warmUp, block: () => repeat(CALLS_IN_BLOCK, 1), end: worker.end };
     };
     const [first, second] = [start(one), start(other)];
     // The compiler works on other threads, whose time counts too: it must have come to an end.
-    const times = Math.ceil(WARM_UP_CALLS / calls);
-    await Promise.all([first.repeat(times), second.repeat(times)]);
+    await Promise.all([first.warmUp(), second.warmUp()]);
     all.push(...(await ratios(first.block, second.block, PAIRS)));
     first.end();
     second.end();

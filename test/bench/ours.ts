@@ -7,7 +7,7 @@ import { route } from "../../patterns/route.ts";
 import { section } from "../../patterns/section.ts";
 import { vote } from "../../patterns/vote.ts";
 import { clientOf } from "./bare.ts";
-import { type Group, obey } from "./protocol.ts";
+import { type Group, inLanes, obey } from "./protocol.ts";
 
 interface Work {
   /** How many of its calls go out together, group after group. */
@@ -97,6 +97,6 @@ obey(async (order) => {
   const work = typeof order.work === "string" ? WORKS.get(order.work) : undefined;
   if (!work) throw new Error(`No such work: ${order.work}`);
   if (order.do === "trace") return traced(work);
-  for (let i = 0; i < order.times; i += 1) await work.run(llmCall);
+  await inLanes(order.times, order.lanes, () => work.run(llmCall));
   return undefined;
 });

@@ -12,8 +12,14 @@ export type Who = "ours" | "bare" | "scoped";
 export type Order =
   /** Do a named piece of work once, and say which prompts it sent. */
   | { readonly do: "trace"; readonly work: string }
-  /** Do it so many times, by its name or by its prompts: those of a group go out together. */
-  | { readonly do: "repeat"; readonly work: string | readonly Group[]; readonly times: number }
+  /** Do it so many times, one after the other or in several lanes, by its name or by its prompts: those
+   * of a group go out together. */
+  | {
+      readonly do: "repeat";
+      readonly work: string | readonly Group[];
+      readonly times: number;
+      readonly lanes: number;
+    }
   /** Make so many calls, so many of them in flight. */
   | { readonly do: "load"; readonly calls: number; readonly inFlight: number };
 
@@ -79,6 +85,19 @@ export async function createLauncher(): Promise<Launcher> {
 }
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** In a worker: does so many pieces of work, so many of them at once. */
+export async function inLanes(
+  times: number,
+  lanes: number,
+  work: (index: number) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < times) await work(next++);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
 
 /** In a worker: does what it's asked. */
 export function obey(work: (order: Order) => Promise<readonly Group[] | undefined>): void {
