@@ -25,10 +25,8 @@ import { createLauncher, type Group, type Who } from "./protocol.ts";
 import type { Figure } from "./repo-tools.ts";
 
 const PAIRS_OF_LOADS = 5;
-/** CPU time is taken in so many pairs of processes, since each compiles its code a little differently, */
-const PAIRS_OF_PROCESSES = 2;
-/** and in so many pairs of blocks of each. */
-const PAIRS = 15;
+/** CPU time is taken in so many pairs of blocks. */
+const PAIRS = 30;
 /** What a reply takes, in milliseconds. */
 const DELAY_MS = 2;
 /** How many calls a block makes: the garbage collector runs once in some 75, for the CPU time of about
@@ -75,28 +73,25 @@ async function cpu(): Promise<void> {
 
 /** The CPU time of a piece of work by one worker, as a ratio to that of another, pair by pair. */
 async function cpuOf(work: string, one: Who = "ours", other: Who = "scoped"): Promise<Spread> {
-  const all: number[] = [];
-  for (let pair = 0; pair < PAIRS_OF_PROCESSES; pair += 1) {
-    const groups = await traced(work);
-    const calls = groups.flat().length;
-    const start = (who: Who) => {
-      const worker = launcher.worker(who, `${url}/${DELAY_MS}`);
-      const repeat = async (ofCalls: number, lanes: number) => {
-        const times = Math.ceil(ofCalls / calls);
-        const item = who === "ours" ? work : groups;
-        return (await worker.ask({ do: "repeat", work: item, times, lanes })).cpu;
-      };
-      const warmUp = () => repeat(WARM_UP_CALLS, WARM_UP_LANES);
-      return { warmUp, block: () => repeat(CALLS_IN_BLOCK, 1), end: worker.end };
+  const groups = await traced(work);
+  const calls = groups.flat().length;
+  const start = (who: Who) => {
+    const worker = launcher.worker(who, `${url}/${DELAY_MS}`);
+    const repeat = async (ofCalls: number, lanes: number) => {
+      const times = Math.ceil(ofCalls / calls);
+      const item = who === "ours" ? work : groups;
+      return (await worker.ask({ do: "repeat", work: item, times, lanes })).cpu;
     };
-    const [first, second] = [start(one), start(other)];
-    // The compiler works on other threads, whose time counts too: it must have come to an end.
-    await Promise.all([first.warmUp(), second.warmUp()]);
-    all.push(...(await ratios(first.block, second.block, PAIRS)));
-    first.end();
-    second.end();
-  }
-  return spread(all);
+    const warmUp = () => repeat(WARM_UP_CALLS, WARM_UP_LANES);
+    return { warmUp, block: () => repeat(CALLS_IN_BLOCK, 1), end: worker.end };
+  };
+  const [first, second] = [start(one), start(other)];
+  // The compiler works on other threads, whose time counts too: it must have come to an end.
+  await Promise.all([first.warmUp(), second.warmUp()]);
+  const result = spread(await ratios(first.block, second.block, PAIRS));
+  first.end();
+  second.end();
+  return result;
 }
 
 /** The prompts of a piece of work, those together that go out at once. */
