@@ -88,7 +88,7 @@ async function cpuOf(work: string, one: Who = "ours", other: Who = "scoped"): Pr
   const [first, second] = [start(one), start(other)];
   // The compiler works on other threads, whose time counts too: it must have come to an end.
   await Promise.all([first.warmUp(), second.warmUp()]);
-  const result = spread(await ratios(first.block, second.block, PAIRS));
+  const result = await ratios(first.block, second.block, PAIRS);
   first.end();
   second.end();
   return result;
@@ -112,7 +112,7 @@ async function load(): Promise<void> {
     return outcome;
   };
   const peaks: number[] = [];
-  const walls = await ratios(
+  const wall = await ratios(
     async () => {
       const { wall, peak } = await run("ours");
       peaks.push(peak);
@@ -125,7 +125,7 @@ async function load(): Promise<void> {
     },
     PAIRS_OF_LOADS,
   );
-  report("time of 1,000 calls, 100 in flight", spread(walls), 1.05);
+  report("time of 1,000 calls, 100 in flight", wall, 1.05);
   const memory = Array.from({ length: PAIRS_OF_LOADS }, (_, pair) => {
     const [first = 0, second = 0] = peaks.slice(2 * pair);
     return pair % 2 === 0 ? first / second : second / first;
@@ -159,7 +159,7 @@ async function earlyVote(): Promise<void> {
     () => quiet(bare),
     10,
   );
-  report("time of a vote of 9, by its 5th answer", spread(result), 1.05);
+  report("time of a vote of 9, by its 5th answer", result, 1.05);
 }
 
 /** Tasks that wait for each other, by bare calls along the longest way through them. */
@@ -179,7 +179,7 @@ async function criticalPath(): Promise<void> {
     () => timed(bare),
     8,
   );
-  report("time of dependent tasks, by critical path", spread(result), 1.05);
+  report("time of dependent tasks, by critical path", result, 1.05);
 }
 
 /** The slowest to read of several texts of 200 kB that are made to be slow to read. */

@@ -8,14 +8,14 @@ export interface Spread {
 }
 
 /**
- * One's figure by the other's, pair by pair. What slows the machine down for a while slows both of a
- * pair, which the medians of either over all pairs would mix.
+ * One's figure by the other's: the median and the quartiles of the ratios pair by pair. What slows the
+ * machine down for a while slows both of a pair, which the medians of either over all pairs would mix.
  */
 export async function ratios(
   one: () => Promise<number>,
   other: () => Promise<number>,
   pairs: number,
-): Promise<readonly number[]> {
+): Promise<Spread> {
   const all: number[] = [];
   for (let pair = 0; pair < pairs; pair += 1) {
     // Who goes first changes each time, so that neither always pays for what the other left.
@@ -24,7 +24,7 @@ export async function ratios(
     const second = await (oneFirst ? other : one)();
     all.push(oneFirst ? first / second : second / first);
   }
-  return all;
+  return spread(all);
 }
 
 export function spread(values: readonly number[]): Spread {
