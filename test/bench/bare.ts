@@ -33,14 +33,18 @@ async function sendAll(client: Anthropic, groups: readonly Group[]): Promise<voi
 if (process.argv[1] === import.meta.filename) {
   const client = clientOf(url);
   const scope = who === "scoped" ? new AsyncLocalStorage<number>() : undefined;
+  const scoped = (index: number, send: () => Promise<unknown>) =>
+    scope ? scope.run(index, send) : send();
   obey(async (order) => {
     if (order.do === "load") {
-      await inLanes(order.calls, order.inFlight, (index) => bareCall(client, `Call ${index}`));
+      const { calls, inFlight } = order;
+      await inLanes(calls, inFlight, (index) =>
+        scoped(index, () => bareCall(client, `Call ${index}`)),
+      );
+    } else if (order.do === "repeat" && typeof order.work !== "string") {
+      const { work, times, lanes } = order;
+      await inLanes(times, lanes, (index) => scoped(index, () => sendAll(client, work)));
     }
-    if (order.do !== "repeat" || typeof order.work === "string") return undefined;
-    const { work, times, lanes } = order;
-    const send = () => sendAll(client, work);
-    await inLanes(times, lanes, (index) => (scope ? scope.run(index, send) : send()));
     return undefined;
   });
 }

@@ -11,8 +11,8 @@
  * beside a model's: without any, the process would never rest, and find all code still at hand.
  *
  * On Node 20 an AsyncLocalStorage, which the path needs, makes every promise of its process dearer, ours
- * or not. Most servers have one already, for their traces, and so have both sides here; what it costs who
- * has none is the last of the CPU's figures.
+ * or not. Most servers have one already, for their traces, and so have both sides here. What it costs who
+ * has none is told by itself, of the CPU's figures and of those under load.
  */
 import { once } from "node:events";
 import { createLlm } from "../../patterns/llm-call.ts";
@@ -24,7 +24,8 @@ import { ratios, type Spread, spread, timed } from "./measure.ts";
 import { createLauncher, type Group, type Who } from "./protocol.ts";
 import type { Figure } from "./repo-tools.ts";
 
-const PAIRS_OF_LOADS = 5;
+/** A thousand calls are made in so many pairs of processes. */
+const PAIRS_OF_LOADS = 15;
 /** CPU time is taken in so many pairs of blocks. */
 const PAIRS = 30;
 /** What a reply takes, in milliseconds. */
@@ -102,35 +103,34 @@ async function traced(work: string): Promise<readonly Group[]> {
   return groups;
 }
 
-/** A thousand calls of 50 ms, a hundred in flight, by new workers each time. */
+/** A thousand calls of 50 ms, a hundred in flight. */
 async function load(): Promise<void> {
-  const run = async (who: Who) => {
+  const { time, peak } = await loadsOf("ours", "scoped");
+  report("time of 1,000 calls, 100 in flight", time, 1.05);
+  report("peak memory of these", peak, 1.15);
+  const bare = await loadsOf("scoped", "bare");
+  report("time of bare ones, with AsyncLocalStorage", bare.time);
+}
+
+/** The time and the peak memory of one by those of another, by new workers each time. */
+async function loadsOf(one: Who, other: Who): Promise<{ time: Spread; peak: Spread }> {
+  const run = async (who: Who, peaks: number[]) => {
     const worker = launcher.worker(who, `${url}/50`);
     await worker.ask({ do: "load", calls: 100, inFlight: 100 }); // opens the connections
-    const outcome = await worker.ask({ do: "load", calls: 1000, inFlight: 100 });
+    const { wall, peak } = await worker.ask({ do: "load", calls: 1000, inFlight: 100 });
     worker.end();
-    return outcome;
+    peaks.push(peak);
+    return wall;
   };
-  const peaks: number[] = [];
-  const wall = await ratios(
-    async () => {
-      const { wall, peak } = await run("ours");
-      peaks.push(peak);
-      return wall;
-    },
-    async () => {
-      const { wall, peak } = await run("bare");
-      peaks.push(peak);
-      return wall;
-    },
+  const ones: number[] = [];
+  const others: number[] = [];
+  const time = await ratios(
+    () => run(one, ones),
+    () => run(other, others),
     PAIRS_OF_LOADS,
   );
-  report("time of 1,000 calls, 100 in flight", wall, 1.05);
-  const memory = Array.from({ length: PAIRS_OF_LOADS }, (_, pair) => {
-    const [first = 0, second = 0] = peaks.slice(2 * pair);
-    return pair % 2 === 0 ? first / second : second / first;
-  });
-  report("peak memory of these", spread(memory), 1.15);
+  const peak = spread(ones.map((bytes, pair) => bytes / (others[pair] ?? Number.NaN)));
+  return { time, peak };
 }
 
 /** Nine voters, whose answers come 50 ms apart, by the fifth answer of nine bare calls. */
