@@ -106,8 +106,13 @@ export function shown(value: unknown): string {
   return typeof value === "string" ? JSON.stringify(value) : inspect(value, { depth: 1 });
 }
 
+/** Whatever was thrown, in words: `String` fails on an object without a prototype. */
+export function inWords(error: unknown): string {
+  return error instanceof Error || typeof error === "string" ? String(error) : shown(error);
+}
+
 /** Throws a `TypeError` unless `value` is a function, or may be left out and is. */
 export function checkFunction(name: string, value: unknown, optional = false): void {
   if (typeof value === "function" || (optional && value === undefined)) return;
-  throw new TypeError(`${name} must be a function, got ${JSON.stringify(value) ?? String(value)}`);
+  throw new TypeError(`${name} must be a function, got ${shown(value)}`);
 }

@@ -13,7 +13,7 @@
  * From effective-agents 0.1.0: patterns/fan-out.ts
  */
 import { setMaxListeners } from "node:events";
-import { BudgetError, HaltError } from "./errors.ts";
+import { BudgetError, HaltError, shown } from "./errors.ts";
 import type { PatternOptions } from "./llm-call.ts";
 
 /** What a fan-out does when one of its jobs fails: cancel the rest and throw, or keep each outcome. */
@@ -76,7 +76,7 @@ export async function fanOut<T>(
 /** Throws a `TypeError` unless it's one of the two: for patterns that make calls before they fan out. */
 export function checkOnError(onError: OnError = "abort"): void {
   if (onError === "abort" || onError === "settle") return;
-  throw new TypeError(`onError must be "abort" or "settle", got ${JSON.stringify(onError)}`);
+  throw new TypeError(`onError must be "abort" or "settle", got ${shown(onError)}`);
 }
 
 /** A controller that follows another signal until it's released. */

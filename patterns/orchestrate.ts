@@ -16,7 +16,7 @@
  * Copy along: errors.ts, fan-out.ts, llm-call.ts, plan.ts, step.ts, xml.ts, door/
  * From effective-agents 0.1.0: patterns/orchestrate.ts
  */
-import { BudgetError, checkCount, checkFunction, checkText, HaltError } from "./errors.ts";
+import { BudgetError, checkCount, checkFunction, checkText, HaltError, inWords } from "./errors.ts";
 import { checkOnError, type FanOutOptions, fanOut, type Job } from "./fan-out.ts";
 import { type Work, withSignal } from "./llm-call.ts";
 import { makePlan, type Task } from "./plan.ts";
@@ -89,16 +89,13 @@ export async function orchestrate(
 
   const run = async (): Promise<OrchestrateResult> => {
     const plan = await makePlan(request, maxTasks, llm);
-    const started = new Map<Task, Promise<TaskResult>>();
-    const resultOf = (task: Task, signal: AbortSignal) => {
-      const result = started.get(task) ?? perform(task, signal);
-      started.set(task, result);
-      return result;
-    };
+    const started: Promise<TaskResult>[] = [];
     const perform = async (task: Task, signal: AbortSignal): Promise<TaskResult> => {
+      // From here on all have been started, those too that come later in the plan.
+      await undefined;
       const { id, text, needs } = task;
-      const needed = plan.filter((other) => needs.includes(other.id));
-      const results = await Promise.all(needed.map((need) => resultOf(need, signal)));
+      const needed = started.filter((_, index) => needs.includes(plan[index]?.id ?? ""));
+      const results = await Promise.all(needed);
       const missing = results.find((result) => !isDone(result));
       if (missing)
         return { id, text, needs, status: "skipped", reason: `${missing.id} has no result` };
@@ -116,9 +113,12 @@ export async function orchestrate(
     };
 
     const jobs = plan.map(
-      (task): Job<TaskResult> =>
-        ({ signal }) =>
-          resultOf(task, signal),
+      (task, index): Job<TaskResult> =>
+        ({ signal }) => {
+          const result = perform(task, signal);
+          started[index] = result;
+          return result;
+        },
     );
     const { results, budget } = await fanOut(jobs, { onError, signal });
     const tasks = results.map((result, index): TaskResult => {
@@ -170,7 +170,8 @@ function combinePrompt(request: string, tasks: readonly TaskResult[]): string {
   const parts = tasks.map((task) => {
     const attributes = { task: task.id };
     if (isDone(task)) return tagged("result", task.output, { attributes, also, raw: true });
-    const why = task.status === "failed" ? `failed: ${task.error}` : `skipped: ${task.reason}`;
+    const why =
+      task.status === "failed" ? `failed: ${inWords(task.error)}` : `skipped: ${task.reason}`;
     return tagged("missing", `${task.text} (${why})`, { attributes, also, raw: true });
   });
   const rest = tasks.every(isDone)

@@ -170,7 +170,7 @@ function readGrade(reply: string): Grade | undefined {
       .toUpperCase()
       .replaceAll(/[\s-]+/g, "_");
     if (verdict !== "PASS" && verdict !== "NEEDS_IMPROVEMENT") return undefined;
-    const figure = SCORE.exec(score.trim())?.[1];
+    const figure = SCORE.exec(fold(score))?.[1];
     if (figure === undefined) return undefined;
     return { evaluation: verdict, score: Number(figure), feedback: feedback.trim() };
   } catch (error) {

@@ -15,6 +15,7 @@
  * From effective-agents 0.1.0: patterns/step.ts
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { inspect } from "node:util";
 import { type Span, SpanStatusCode, trace } from "@opentelemetry/api";
 
 /** Token counts of one reply, under the API's own names. */
@@ -279,7 +280,7 @@ async function report<T>(
   } catch (error) {
     const cancelled = signal?.aborted === true && error === signal.reason;
     if (!cancelled) {
-      span?.recordException(error instanceof Error ? error : String(error));
+      span?.recordException(error instanceof Error ? error : inspect(error, { depth: 1 }));
       span?.setStatus({ code: SpanStatusCode.ERROR });
     }
     end({ outcome: cancelled ? "cancelled" : "failed", error });

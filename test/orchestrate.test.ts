@@ -61,7 +61,7 @@ test("starts each task the moment its needs are done, and gives it their results
   const [d, a, b, c] = workers;
   await received(3);
   await setImmediate();
-  expect(paths().slice(1)).toEqual([`${worker}[2]`, `${worker}[1]`]);
+  expect(paths().slice(1)).toEqual([`${worker}[1]`, `${worker}[2]`]);
   b?.answer("B");
   await d?.started;
   expect([a, c].map((held) => held?.state())).toEqual(["open", "waiting"]);
@@ -318,6 +318,37 @@ test("tells the synthesis what failed or was skipped, and why, when it settles",
       '<result task="e">E</result>',
   );
   expect(asked).toContain("tell the reader what is missing");
+});
+
+test.for<readonly [string, unknown]>([
+  ["without a prototype", Object.create(null)],
+  ["symbol", Symbol("no")],
+  ["bigint", 7n],
+  ["undefined", undefined],
+])("keeps the other results when a worker throws what has no words: %s", async ([, thrown]) => {
+  const worker = ({ id }: Assignment) => {
+    if (id === "b") throw thrown;
+    return "A";
+  };
+  const { llm, promptAt } = scripted([planOf(task("a"), task("b")), "All"]);
+  const result = await orchestrate("Compare", { llm, worker, onError: "settle" });
+  expect(result).toMatchObject({ status: "completed", output: "All" });
+  expect(result.tasks[1]).toMatchObject({ status: "failed", error: thrown });
+  expect(promptAt(combine)).toMatch(/<missing task="b">Do b \(failed: .+\)<\/missing>/);
+});
+
+test("does a chain of thousands of tasks, whose plan begins with the last", async () => {
+  const count = 4_000;
+  const tasks = Array.from({ length: count }, (_, n) => task(`t${n}`, n ? `t${n - 1}` : ""));
+  const { llm } = scripted([planOf(...tasks.toReversed()), "All"]);
+  const done: string[] = [];
+  const worker = ({ id }: Assignment) => {
+    done.push(id);
+    return id;
+  };
+  const result = await orchestrate("Compare", { llm, worker, maxTasks: count });
+  expect(result.status).toBe("completed");
+  expect(done).toEqual(tasks.map((_, n) => `t${n}`));
 });
 
 test("keeps an unusable reply's error when it settles, with path, text and stop reason", async () => {

@@ -276,6 +276,8 @@ test.for([
   ["Needs-Improvement.", "7.5 / 10", 7.5],
   ["**NEEDS_IMPROVEMENT**", "6 out of 10", 6],
   ["NEEDS  IMPROVEMENT", "10 of 10", 10],
+  ["needs_improvement", "**8**", 8],
+  ["needs_improvement", '"7.5/10".', 7.5],
 ] as const)("takes %s and %s for what they mean", async ([evaluation, given, score]) => {
   const { llm, calls } = scripted([drafts("one"), grades(evaluation, given)]);
   const result = await refine("Write", { llm, criteria, maxRounds: 1 });

@@ -462,9 +462,12 @@ test("marks the span of a failed step as an error, with the exception", async ()
   const error = new Error("no");
   await rejection(step("a", () => Promise.reject(error)));
   await rejection(step("b", () => Promise.reject(7)));
+  const bare = Object.create(null);
+  expect(await rejection(step("c", () => Promise.reject(bare)))).toBe(bare);
   expect(spans).toMatchObject([
     { status: SpanStatusCode.ERROR, exceptions: [error], ended: true },
     { status: SpanStatusCode.ERROR, exceptions: ["7"], ended: true },
+    { status: SpanStatusCode.ERROR, exceptions: ["[Object: null prototype] {}"], ended: true },
   ]);
 });
 

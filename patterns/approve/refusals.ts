@@ -5,6 +5,7 @@
  * From effective-agents 0.1.0: patterns/approve/refusals.ts
  */
 import type { ApprovalRequest } from "../approve.ts";
+import { inWords } from "../errors.ts";
 import { ToolError } from "../tool.ts";
 
 /** It was refused, or nobody answered. */
@@ -46,5 +47,5 @@ export function failed({ call }: ApprovalRequest, cause: unknown): ToolError {
 
 /** What an error says. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof Error ? error.message : inWords(error);
 }

@@ -13,6 +13,7 @@
  * From effective-agents 0.1.0: patterns/recording/reply.ts
  */
 import { APIConnectionError, APIConnectionTimeoutError } from "@anthropic-ai/sdk";
+import { inWords } from "../errors.ts";
 import { MAX_TIMER_MS } from "./order.ts";
 import { isRecord } from "./shape.ts";
 
@@ -115,7 +116,7 @@ export function brokenBody(error: unknown): ReadableStream<Uint8Array> {
 
 /** What is kept of an error that `fetch`, or the reading of a body, has thrown. */
 export function recordedError(error: unknown): RecordedError {
-  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  if (!(error instanceof Error)) return { name: "Error", message: inWords(error) };
   const { message } = error;
   // The SDK's own errors have no names, and its timeout shows as an abort here.
   if (error.name === "AbortError") return recordedError(new APIConnectionTimeoutError());

@@ -5,13 +5,14 @@
  */
 import { APIConnectionError, APIError, AuthenticationError } from "@anthropic-ai/sdk";
 import { PRICES } from "../../patterns/cost.ts";
+import { inWords } from "../../patterns/errors.ts";
 
 /** A command that can't be carried out; the message says in one line what to do instead. */
 export class UsageError extends Error {}
 
 /** Says what went wrong and, where we know it, what to do; `replay` is the command that needs no API. */
 export function explain(error: unknown, replay?: string): string {
-  if (!(error instanceof Error)) return `Failed: ${String(error)}`;
+  if (!(error instanceof Error)) return `Failed: ${inWords(error)}`;
   if (error instanceof UsageError) return error.message;
   const watch = replay ? `, or watch the recording: ${replay}` : "";
   if (/authentication method/i.test(error.message)) {
@@ -51,7 +52,7 @@ export function whyUnread(error: NodeJS.ErrnoException): string {
 /** What an error says. The SDK puts the whole body of an API's error into its message. */
 export function reason(error: unknown): string {
   if (!(error instanceof APIError) || !error.apiMessage) {
-    return error instanceof Error ? error.message : String(error);
+    return error instanceof Error ? error.message : inWords(error);
   }
   return `The API answered ${error.status}: ${error.apiMessage}`;
 }
