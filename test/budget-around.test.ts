@@ -2,10 +2,12 @@
 import { expect, test } from "vitest";
 import { chain } from "../patterns/chain.ts";
 import type { Prices } from "../patterns/cost.ts";
+import { BudgetError } from "../patterns/errors.ts";
 import { type BudgetOptions, createBudget } from "../patterns/layers/budget.ts";
-import { createLlm } from "../patterns/llm-call.ts";
+import { createLlm, type Layer } from "../patterns/llm-call.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import { section } from "../patterns/section.ts";
+import { vote } from "../patterns/vote.ts";
 import { type Answer, fails, hold, rejection, reply, startServer } from "./shared/server.ts";
 import { tapeFile } from "./shared/tape.ts";
 
@@ -84,4 +86,93 @@ test("is shared by nested patterns, which return what they have when it ends", a
     short: "Yes",
     long: { status: "budget", step: "c", outputs: { a: "Yes", b: "Yes" } },
   });
+});
+
+const YES = reply("<vote>yes</vote>", usage(2));
+
+test.for<readonly [string, number, BudgetOptions]>([
+  ["a slot", 1, { usd: 100, calls: 9 }],
+  ["the budget", 8, { usd: 10 }],
+])(
+  "a voter that waits for %s when the vote is decided isn't sent, and costs nothing",
+  async ([, concurrency, limits]) => {
+    const server = await startServer(YES);
+    const budget = createBudget({ prices: PRICES, ...limits });
+    const settings = { client: server.client(), model: "m", max_tokens: 6, concurrency };
+    const { llmCall } = createLlm({ ...settings, layers: [budget.layer] });
+    const result = await vote("Well?", { llm: llmCall, voters: 3 });
+    expect(result).toMatchObject({ status: "decided", winner: "yes" });
+    expect(result.ballots[2]).toEqual({ status: "cancelled" });
+    expect(server.requests).toHaveLength(2);
+    expect([budget.spent(), budget.unsettled()]).toEqual([{ usd: 4, calls: 2 }, NONE]);
+  },
+);
+
+/** Has each call answered twice, and takes the second answer. */
+const again: Layer = (next) => async (params, call) => {
+  await next(params, call);
+  return next(params, call);
+};
+
+test("counts a call that goes out behind one from the recording, in the same step", async () => {
+  const file = await tapeFile();
+  const server = await startServer(reply("Yes", usage(4)));
+  const results: unknown[] = [];
+  for (const layers of [[], [again]]) {
+    await using recording = await openRecording(file, { mode: "resume" });
+    const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
+    const budget = createBudget({ usd: 30, prices: PRICES });
+    const all = [...layers, budget.layer, recording.layer];
+    await createLlm({ client, model: "m", max_tokens: 10, layers: all }).llmCall("Hi");
+    results.push(budget.spent());
+  }
+  expect(results).toEqual([
+    { usd: 4, calls: 1 },
+    { usd: 4, calls: 1 },
+  ]);
+  expect(server.requests).toHaveLength(2);
+});
+
+test("has no call go out for nothing behind one that did, in the same step", async () => {
+  const server = await startServer(reply("Yes", usage(4)));
+  const budget = createBudget({ usd: 30, prices: PRICES });
+  const refused = new BudgetError("no more");
+  const once: Layer = (next) => {
+    let made = 0;
+    return async (params, call) => {
+      made += 1;
+      if (made > 1) throw refused;
+      return next(params, call);
+    };
+  };
+  const layers = [again, budget.layer, once];
+  const llm = createLlm({ client: server.client(), model: "m", max_tokens: 10, layers });
+  expect(await rejection(llm.llmCall("Hi"))).toBe(refused);
+  expect([budget.spent(), budget.unsettled()]).toEqual([{ usd: 4, calls: 1 }, NONE]);
+});
+
+test.for<readonly [string, Error]>([
+  ["a HaltError", new BudgetError("no more")],
+  ["an error with a status", Object.assign(new Error("Unprocessable"), { status: 422 })],
+])("keeps what a paid reply may have cost when a layer then ends with %s", async ([, error]) => {
+  const server = await startServer(reply("Yes", usage(4)));
+  const budget = createBudget({ usd: 30, prices: PRICES });
+  const judge: Layer = (next) => async (params, call) => {
+    await next(params, call);
+    throw error;
+  };
+  const layers = [budget.layer, judge];
+  const llm = createLlm({ client: server.client(), model: "m", max_tokens: 10, layers });
+  expect(await rejection(llm.llmCall("Hi"))).toBe(error);
+  expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 10, calls: 1 }]);
+});
+
+test("keeps what a stream may have cost when its reader throws an error with a status", async () => {
+  const { budget, llmCall } = await openServer({ usd: 30 }, [reply("Yes", usage(4))]);
+  const error = Object.assign(new Error("Unprocessable"), { status: 422 });
+  const onText = () => {
+    throw error;
+  };
+  expect(await rejection(llmCall("Hi", { onText }))).toBe(error);
+  expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 10, calls: 1 }]);
 });

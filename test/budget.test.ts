@@ -207,6 +207,8 @@ test("never overdraws, whatever calls cost and in whatever order they end", asyn
 
     let seen = 0;
     const settle = async () => {
+      // Those that wait go on a turn after the call that lets them.
+      await turn();
       await turn();
       for (; seen < sent.length; seen += 1) {
         const i = Number(sent[seen]?.params.messages[0]?.content);

@@ -10,6 +10,7 @@
  *
  * From effective-agents 0.1.0: patterns/door/send.ts
  */
+import { setImmediate } from "node:timers";
 import { type Anthropic, AnthropicError, APIError } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { HaltError, LlmOutputError } from "../errors.ts";
@@ -49,7 +50,7 @@ export async function request(
     // Not awaited where there is a place: each promise costs the call a hundredth of its time.
     if (turn) await turn;
     try {
-      // A call that was cancelled before this has cost nothing: budgets and displays ask for it.
+      // Budgets and displays ask for it: what was cancelled before this has cost nothing.
       annotate({ sent: true });
       const reply = streams
         ? await streamed(api, params, options, onText, watch)
@@ -60,12 +61,19 @@ export async function request(
     }
   } catch (error) {
     own?.throwIfAborted();
+    if (!watch.succeeded() && isUnpaid(error)) annotate({ unpaid: true });
     // Half a JSON text; in a stream such an error is the caller's own, thrown by onText.
     if (error instanceof SyntaxError && !streams) throw notWhole(error, watch.body() ?? "");
     throw error;
   } finally {
     release?.();
   }
+}
+
+/** Refused before it was sent, or answered with an HTTP error: neither is billed. */
+export function isUnpaid(error: unknown): boolean {
+  if (error instanceof HaltError) return true;
+  return error instanceof Error && "status" in error && typeof error.status === "number";
 }
 
 async function streamed(
@@ -121,7 +129,8 @@ export interface Slots {
   /** Takes a place. Where none is free, it gives a promise that waits for one, in order. Throws the
    * reason of a signal that has fired, or fires meanwhile. */
   readonly take: (signal: AbortSignal | undefined) => Promise<void> | undefined;
-  /** Gives a place back: the first that waits gets it. */
+  /** Gives a place back. The first that waits gets it when what the call has led to is done: a vote that it
+   * decides cancels those that wait, and none of them goes out. */
   readonly release: () => void;
 }
 
@@ -145,14 +154,20 @@ export function createSlots(count: number): Slots {
     });
   const take = (signal: AbortSignal | undefined) => {
     signal?.throwIfAborted();
-    if (free === 0) return wait(signal);
+    if (free === 0 || waiting.size > 0) return wait(signal);
     free -= 1;
     return undefined;
   };
+  const handOver = () => {
+    for (const enter of waiting) {
+      if (free === 0) return;
+      free -= 1;
+      enter();
+    }
+  };
   const release = () => {
-    const [next] = waiting;
-    if (next) next();
-    else free += 1;
+    free += 1;
+    if (waiting.size > 0) setImmediate(handOver);
   };
   return { take, release };
 }

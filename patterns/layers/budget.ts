@@ -23,6 +23,7 @@
  * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, usage.ts, door/
  * From effective-agents 0.1.0: patterns/layers/budget.ts
  */
+import { setImmediate } from "node:timers";
 import {
   CACHE_WRITE,
   costAtMost,
@@ -32,10 +33,10 @@ import {
   priceOf,
   unboundedPart,
 } from "../cost.ts";
-import { BudgetError, checkCount, HaltError, shown } from "../errors.ts";
+import { BudgetError, checkCount, shown } from "../errors.ts";
 import { follow } from "../fan-out.ts";
 import type { Layer, Params } from "../llm-call.ts";
-import { createScope, currentPath, noted } from "../step.ts";
+import { annotate, createScope, currentPath, noted } from "../step.ts";
 
 /** The limits: at least one of the two. */
 export interface BudgetOptions {
@@ -102,6 +103,10 @@ export function createBudget(options: BudgetOptions): Budget {
     inFlight.add(hold);
   };
 
+  const wakeAll = () => {
+    for (const wake of waiting.splice(0)) wake();
+  };
+
   const refusal = (most: Amount, held: Amount) => {
     if (spent.calls + held.calls + unsettled.calls + most.calls > calls) {
       return new BudgetError(`The budget of ${calls} calls is used up`);
@@ -120,6 +125,8 @@ export function createBudget(options: BudgetOptions): Budget {
     const most = { usd: mostItMayCost(params, prices, usd), calls: 1 };
     const hold = { path, most };
     await reserve(hold, own.length > 0, call.signal);
+    // What was noted of an earlier request, where a layer sends a call twice, says nothing of this one.
+    annotate({ sent: false, unpaid: false, recorded: undefined });
     try {
       call.signal?.throwIfAborted();
       const message = await holds.run([...around, hold], () => next(params, call));
@@ -130,14 +137,14 @@ export function createBudget(options: BudgetOptions): Budget {
       else add(unsettled, { ...most, usd: costAtMost(model, usage, prices) ?? most.usd });
       return message;
     } catch (error) {
-      const sent = noted("sent") === true && noted("recorded") === undefined;
-      // A sibling's error may be the reason, and what that has cost says nothing of this call.
-      const isCancelled = call.signal?.aborted === true && error === call.signal.reason;
-      if (sent && (isCancelled || !isUnpaid(error))) add(unsettled, most);
+      // What the door says, not the error: that may be a sibling's, or a layer's after a paid reply.
+      const isSent = noted("sent") === true && noted("recorded") === undefined;
+      if (isSent && noted("unpaid") !== true) add(unsettled, most);
       throw error;
     } finally {
       inFlight.delete(hold);
-      for (const wake of waiting.splice(0)) wake();
+      // When what this call has led to is done: that may cancel those that wait.
+      if (waiting.length > 0) setImmediate(wakeAll);
     }
   };
 
@@ -187,12 +194,6 @@ function mostItMayCost(params: Params, prices: Prices, limit: number): number {
   const write = body.includes('"ttl":"1h"') ? CACHE_WRITE["1h"] : CACHE_WRITE["5m"];
   const input = Buffer.byteLength(body) * price.input * write;
   return (input + params.max_tokens * price.output) / 1_000_000;
-}
-
-/** Refused before it was sent, or answered with an HTTP error: neither is billed. */
-function isUnpaid(error: unknown): boolean {
-  if (error instanceof HaltError) return true;
-  return error instanceof Error && "status" in error && typeof error.status === "number";
 }
 
 async function nextSettlement(

@@ -11,6 +11,7 @@
 import { APIError, type Middleware } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { asMessage } from "../../patterns/door/reply.ts";
+import { isUnpaid } from "../../patterns/door/send.ts";
 import type { Layer, Params, Send } from "../../patterns/llm-call.ts";
 import { annotate, callStep, reportCall } from "../../patterns/step.ts";
 import { toolCallsIn } from "../../patterns/trace-file/tool-calls.ts";
@@ -29,6 +30,9 @@ export function layered(layers: readonly Layer[]): Middleware {
         const body = await parse<Message>(response);
         if (response.ok) return asMessage(body);
         throw APIError.generate(response.status, body, undefined, response.headers);
+      } catch (error) {
+        if (!signal?.aborted && isUnpaid(error)) annotate({ unpaid: true });
+        throw error;
       } finally {
         signal?.throwIfAborted();
       }
