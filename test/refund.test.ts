@@ -343,7 +343,7 @@ test("the tree keeps still while the terminal is asked", async () => {
   // What happened meanwhile is drawn as soon as the terminal is free again.
   expect(stdout.text).toContain("└─ … a/b");
   drawn("a/c");
-  view.end({ result: undefined, words: "", budget: undefined, unused: [] });
+  view.end({ result: undefined, words: "", budget: undefined, before: 0, unused: [] });
   expect(stdout.text).toContain("└─ … a/c");
 });
 

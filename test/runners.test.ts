@@ -374,6 +374,7 @@ test.for<[argv: string[], says: string]>([
   [["live", "route", "--budget", "$1"], '--budget must be a number above 0, got "$1"'],
   [["replay", "--budget", "1"], "--budget goes with live and record: a replay costs nothing"],
   [["replay", "--model", "x"], "--model goes with live and record"],
+  [["live", "route", "--model", " "], "--model is empty: give the id of a model"],
   [["replay", "--recording", "x.jsonl"], "--recording goes with one pattern"],
   [["live", "route", "--recording", "x.jsonl"], "--recording goes with one pattern, in npm start"],
   [["replay", "--transcribed"], "--transcribed goes with record only"],
@@ -640,11 +641,21 @@ test("a recording that breaks off keeps the old one, and is gone on with without
   const before = await readFile(file, "utf8");
   const server = await serve(LABEL, fails(400), REPORT);
   const args = ["record", "route", "--recording", file];
-  expect(await run(args)).toMatchObject({ code: 1, stderr: expect.stringMatching(/^.*400.*\n$/) });
+  const broken = await run(args);
+  expect(broken.code).toBe(1);
+  expect(broken.stderr.split("\n")).toEqual([
+    expect.stringContaining("400"),
+    `What was recorded is kept: run it again to go on, or delete ${file}.partial to begin anew`,
+    "",
+  ]);
   expect(await readFile(file, "utf8")).toBe(before);
   expect(existsSync(`${file}.partial`)).toBe(true);
 
-  expect(await run(args)).toMatchObject({ code: 0, stderr: "" });
+  const whole = await run([...args, "--budget", "1"]);
+  expect([whole.code, whole.stderr]).toEqual([0, ""]);
+  expect(whole.stdout).toContain(
+    "1 of the calls had been recorded before and was not paid again\nbudget: ",
+  );
   const asked = server.requests.map(({ body }) => String(body.messages[0]?.content).slice(0, 6));
   expect(asked).toEqual(["Decide", "Make a", "Make a"]);
   expect(existsSync(`${file}.partial`)).toBe(false);
@@ -864,7 +875,7 @@ test("control characters from a reply don't reach the tree", () => {
   view.onEvent({ type: "start", kind: "step", path: "a/b", at: 0 });
   const value = `red${ESCAPE}[31m\u0007\nalert`;
   view.onEvent({ type: "end", kind: "step", path: "a/b", at: 0, outcome: "ok", ms: 1, value });
-  view.end({ result: value, words: "", budget: undefined, unused: [] });
+  view.end({ result: value, words: "", budget: undefined, before: 0, unused: [] });
   expect(stdout.text).not.toContain(`${ESCAPE}[31m`);
 });
 
@@ -1091,6 +1102,21 @@ test("Ctrl-C ends a replay that takes its time", CHILD, async () => {
   expect(child.stderr()).toBe("Stopped\n");
   expect(child.stdout()).toContain("1 cancelled");
   expect(child.stdout()).not.toContain("route");
+});
+
+test("Ctrl-C in a replay shows the time that has passed, and bills nobody", CHILD, async () => {
+  const child = start(["replay", "vote", "--pace", "1"]);
+  await child.printed("nothing is spent\n");
+  child.kill("SIGINT");
+  await child.ended;
+  const lines = child
+    .stdout()
+    .split("\n")
+    .filter((line) => line.startsWith("vote/"));
+  expect(lines).toHaveLength(7);
+  // The shortest of the recorded calls took 4 s, and those that were cancelled longer.
+  for (const line of lines) expect(line).toMatch(/ {2}~?\d+ ms {2}cancelled, never sent$/);
+  expect(child.stdout()).toMatch(/0 calls \(and 7 cancelled\), .*, ~?\d+ ms$/m);
 });
 
 test("a reader that has seen enough ends it quietly", CHILD, async () => {

@@ -72,6 +72,8 @@ export function createPlayback(
   const openedAt = performance.now();
   /** When the first attempt of each path's call began. */
   const callBegins = new Map<string, number>();
+  /** The replies that were asked for, and haven't come to their end. */
+  const underWay = new Set<number>();
   let playedUntil = 0;
 
   function find(request: CanonicalRequest): Playable | undefined {
@@ -97,6 +99,8 @@ export function createPlayback(
         // What a clock cancelled (`AbortSignal.timeout`) is cancelled by it again, in its own time.
         await order.hold(signal, openedAt + end);
       } catch (reason) {
+        // With replies before it still to come, it's not what was recorded that cancels it.
+        if ([...underWay].some((other) => other < rank)) annotate({ sent: false });
         await inTurn(rank);
         throw reason;
       }
@@ -110,6 +114,7 @@ export function createPlayback(
     annotate({ recorded: { begin, ms: end - begin, estimated: call.estimated }, sent });
     if (line.outcome === "cancelled" && !line.reply) return hold();
 
+    underWay.add(rank);
     await order.turn(rank, signal);
     const ms = Math.max(0, end - playedUntil) * pace;
     playedUntil = Math.max(playedUntil, end);
@@ -117,6 +122,7 @@ export function createPlayback(
     const onTaken = () => {
       // Where another attempt follows, the SDK waits before it asks.
       if (isTriedAgain(playable)) void order.pause(retryMs(line, retries, pace), signal);
+      underWay.delete(rank);
       order.delivered(rank);
     };
     if (!line.reply) {

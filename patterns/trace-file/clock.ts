@@ -78,12 +78,14 @@ export function createClock(): Clock {
     timeAt: (at) => replayed + (at - replayedAt),
     start: (at) => ({ started: moment(at) }),
     end: ({ started }, event) => {
-      const { recorded, sent } = notesOf(event);
+      const notes = notesOf(event);
+      // Of a call that is cancelled now, and wasn't then, the recording says nothing.
+      const recorded = event.outcome === "cancelled" && !notes.sent ? undefined : notes.recorded;
       if (recorded) {
         hasReplayed = true;
         replayed = Math.max(replayed, recorded.begin + recorded.ms);
         replayedAt = event.at;
-      } else if (sent) hasCalled = true;
+      } else if (notes.sent) hasCalled = true;
       return { started, ended: moment(event.at), ms: event.ms, recorded };
     },
     spanOfStep: ({ started, ended = latest, ms }) => {

@@ -9,11 +9,12 @@
  *
  * Flags go behind `--`, as npm keeps those before it for itself: `npm start route -- --json`.
  */
+import { existsSync } from "node:fs";
 import type { TerminalInput } from "../../patterns/ask-terminal.ts";
 import { UsageError } from "./explain.ts";
 import { checkKept, readFlags, readModel, readNumber, readPath } from "./flags.ts";
-import { type LoadJob, perform } from "./perform.ts";
-import type { Mode } from "./source.ts";
+import { type LoadJob, perform, recordingOf } from "./perform.ts";
+import { type Mode, partialOf } from "./source.ts";
 import { openSuspension, type Suspension } from "./suspension.ts";
 import { openTraceOutput } from "./trace-output.ts";
 import type { Output } from "./view.ts";
@@ -54,7 +55,7 @@ const FLAGS = {
 
 const HELP = `npm start [pattern]                    replay all recordings, or one; needs no key
 npm run live <pattern> ["your input"]  call the API
-npm run record [pattern]               call the API and record; goes on where a broken recording ended
+npm run record [pattern]               call the API and record; goes on with a recording that broke off
 
 npm start failures [failure]           watch the ways in which agents fail, and what catches each
 
@@ -99,12 +100,21 @@ export async function main(
     const writeTrace = await readTraceOutput(command, env);
     const replayCommand = `npm ${commandOf("replay")}`;
     const settings = { mode, input, ...given, replayCommand, suspension, writeTrace };
-    return await perform(jobs, settings, { env, output, input: stdin });
+    const left = mode === "record" ? fromBroken(jobs, output) : jobs;
+    return await perform(left, settings, { env, output, input: stdin });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     output.stderr.write(`${error.message}\n`);
     return 2;
   }
+}
+
+/** Recording all of them goes on with the one that broke off: those before it are whole. */
+function fromBroken(jobs: Command["jobs"], { stderr }: Output): Command["jobs"] {
+  const at = jobs.findIndex(([name]) => existsSync(partialOf(recordingOf(name))));
+  if (at < 1) return jobs;
+  stderr.write(`Going on with ${jobs[at]?.[0]}, which broke off: those before it are recorded\n`);
+  return jobs.slice(at);
 }
 
 /** What the failure lab is asked for, if it is. */

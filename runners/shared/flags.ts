@@ -73,8 +73,9 @@ export function readBudget(text: string | undefined): Budget | undefined {
   return usd === undefined ? undefined : createBudget({ usd });
 }
 
-/** The model that is asked for by `--model`, else by the environment. */
+/** The model that is asked for by `--model`, else by the environment. Throws a `UsageError` for none. */
 export function readModel(flag: string | undefined, env: NodeJS.ProcessEnv): string | undefined {
+  if (flag?.trim() === "") throw new UsageError("--model is empty: give the id of a model");
   const { ANTHROPIC_MODEL } = env;
   return flag ?? (ANTHROPIC_MODEL || undefined);
 }

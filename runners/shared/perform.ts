@@ -3,15 +3,17 @@
  *
  * From effective-agents 0.1.0: runners/shared/perform.ts
  */
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type Budget, createBudget } from "../../patterns/layers/budget.ts";
 import { observe, type RunEvent } from "../../patterns/step.ts";
+import { notesOf } from "../../patterns/trace-file/clock.ts";
 import type { RunFacts } from "../../patterns/trace-file.ts";
 import { askingFor } from "./asking.ts";
 import { explain } from "./explain.ts";
 import { interruptible } from "./interrupt.ts";
 import type { Job, JobContext, JobResult } from "./job.ts";
-import { type Mode, openSource, type Source } from "./source.ts";
+import { type Mode, openSource, partialOf, type Source } from "./source.ts";
 import type { Suspension } from "./suspension.ts";
 import type { WriteTrace } from "./trace-output.ts";
 import { openView, type Place } from "./view.ts";
@@ -67,6 +69,12 @@ async function performOne(
   const { recording: file = recordingOf(name) } = settings;
   const view = openView({ name, title: job.title, mode, json }, place);
   let facts: RunFacts = { origin: "live", title: job.title };
+  let isOpen = false;
+  let before = 0;
+  const onEvent = (event: RunEvent) => {
+    if (mode === "record" && isReplayed(event)) before += 1;
+    view.onEvent(event);
+  };
   let code = 0;
   try {
     const budget =
@@ -74,27 +82,38 @@ async function performOne(
     const usualModel = job.model;
     const { scripted } = job;
     await using source = await openSource({ ...settings, file, usualModel, budget, scripted });
+    isOpen = true;
     const asking = askingFor(settings, place, view);
     const left = () => leftOf(budget, settings);
     view.start(source.isScripted ? "scripted" : source.header);
     facts = { ...facts, ...factsOf(source, mode) };
     const around = { mode, left, asking, suspension, signal, columns: columnsOf(place.output) };
-    const { result, words } = await runJob(job, input, source, {
-      ...around,
-      onEvent: view.onEvent,
-    });
+    const { result, words } = await runJob(job, input, source, { ...around, onEvent });
     facts = { ...facts, result };
     // A part of a run asks for a part of the recording.
-    view.end({ result, words, budget, unused: suspension ? [] : source.unused() });
+    view.end({ result, words, budget, before, unused: suspension ? [] : source.unused() });
     await source.keep();
   } catch (error) {
     const replay = mode === "live" ? `${settings.replayCommand} ${name}` : undefined;
-    view.fail(signal.aborted ? "Stopped" : explain(error, replay));
+    const why = signal.aborted ? "Stopped" : explain(error, replay);
+    const kept = mode === "record" && isOpen ? keptAt(partialOf(file)) : "";
+    view.fail(why + kept);
     code = 1;
   }
   // Of a run that failed too, as far as it came.
   if (view.trace.steps().length > 0) await settings.writeTrace?.(view.trace, facts);
   return code;
+}
+
+/** Whether a call was answered by what a broken recording holds. */
+function isReplayed(event: RunEvent): boolean {
+  return event.type === "end" && event.kind === "call" && notesOf(event).recorded !== undefined;
+}
+
+/** A bad reply is kept too, and would be bad again. */
+function keptAt(partial: string): string {
+  if (!existsSync(partial)) return "";
+  return `\nWhat was recorded is kept: run it again to go on, or delete ${partial} to begin anew`;
 }
 
 /** What runs around a job. */

@@ -76,7 +76,7 @@ export async function openSource(settings: SourceSettings): Promise<Source> {
     mode === "replay" && !script
       ? await openRecording(file, { mode, pace })
       : mode === "record"
-        ? await openPartial(settings)
+        ? await openPartial(file, settings)
         : undefined;
   const layers: Layer[] = [];
   if (settings.budget) layers.push(settings.budget.layer);
@@ -99,15 +99,23 @@ export async function openSource(settings: SourceSettings): Promise<Source> {
     unused: () => (mode === "replay" ? (recording?.unused() ?? []) : []),
     keep: async () => {
       await recording?.close();
-      if (mode === "record") await rename(`${file}.partial`, file);
+      if (mode === "record") await rename(partialOf(file), file);
     },
     [Symbol.asyncDispose]: async () => recording?.close(),
   };
 }
 
+/** Where a recording is until it's whole. */
+export function partialOf(file: string): string {
+  return `${file}.partial`;
+}
+
 /** Beside the old one until it's whole: what broke off can be gone on with, and isn't paid twice. */
-async function openPartial({ file, model, usualModel = MODEL, origin = "api" }: SourceSettings) {
-  const recording = await openRecording(`${file}.partial`, {
+async function openPartial(
+  file: string,
+  { model, usualModel = MODEL, origin = "api" }: SourceSettings,
+) {
+  const recording = await openRecording(partialOf(file), {
     mode: "resume",
     model: model ?? usualModel,
     concurrency: 8,

@@ -31,6 +31,8 @@ export interface Ending {
   readonly result: unknown;
   readonly words: string;
   readonly budget: Budget | undefined;
+  /** How many calls a broken recording had answers to. */
+  readonly before: number;
   /** Paths of recorded calls that nobody asked for. */
   readonly unused: readonly string[];
 }
@@ -117,9 +119,9 @@ function liveView(subject: Subject, { output, env }: Place): View {
         draw();
       });
     },
-    end: ({ words, budget, unused }) => {
+    end: ({ words, budget, before, unused }) => {
       stop();
-      const money = wrap(budgetLine(budget), columns());
+      const money = wrap(moneyLines(budget, before), columns());
       stdout.write(`\n${wrap(harmless(words), columns())}\n\n${totals()}\n${money}\n`);
       warnUnused(unused, output);
     },
@@ -147,9 +149,9 @@ function plainView(subject: Subject, output: Output): View {
       if (says) write(`${plainLine(step)}\n`);
     },
     aside: (work) => work(),
-    end: ({ words, budget, unused }) => {
+    end: ({ words, budget, before, unused }) => {
       write(
-        `\n${harmless(words)}\n\n${totalsLine(totalsOf(callsIn(trace.steps())))}\n${budgetLine(budget)}\n`,
+        `\n${harmless(words)}\n\n${totalsLine(totalsOf(callsIn(trace.steps())))}\n${moneyLines(budget, before)}\n`,
       );
       warnUnused(unused, output);
     },
@@ -177,7 +179,8 @@ function jsonView({ name, mode }: Subject, { stdout, stderr }: Output): View {
     },
     onEvent: trace.onEvent,
     aside: (work) => work(),
-    end: ({ result, unused }) => print({ result, ...(unused.length > 0 && { unused }) }),
+    end: ({ result, before, unused }) =>
+      print({ result, ...(before > 0 && { before }), ...(unused.length > 0 && { unused }) }),
     fail: (message) => {
       print({ error: message });
       stderr.write(`${harmless(message)}\n`);
@@ -192,6 +195,12 @@ function origin({ mode }: Subject, recorded: TapeHeader | "scripted" | undefined
   if (recorded.origin === "api")
     return `replayed, recorded from the API on ${day}; nothing is spent`;
   return `replayed, transcribed on ${day}: times and token counts are estimates; nothing is spent`;
+}
+
+function moneyLines(budget: Budget | undefined, before: number): string {
+  const were = before === 1 ? "was" : "were";
+  const free = `${before} of the calls had been recorded before and ${were} not paid again\n`;
+  return (before > 0 ? free : "") + budgetLine(budget);
 }
 
 function budgetLine(budget: Budget | undefined): string {
