@@ -195,14 +195,19 @@ function hostileText(): void {
     '<task id="',
     "<task =",
     "<task ",
+    "<task x='\r'/>",
+    "<task>&lt;</task>",
   ];
   const texts = pieces.map((piece) => piece.repeat(size / piece.length));
   const deep = size / "<task></task>".length;
   texts.push("<task>".repeat(deep) + "</task>".repeat(deep));
   texts.push(`<task ${" ".repeat(size)}`, `<task id="${"<task>".repeat(size / 6)}`);
-  for (const piece of ["&", "&#", "&x;", "<b>&lt;"]) {
+  const attributes = Array.from({ length: size / 12 }, (_, i) => `x${i}='1'`);
+  texts.push(`<task ${attributes.join(" ")}/>`);
+  for (const piece of ["&", "&#", "&x;", "<b>&lt;", "&\r"]) {
     texts.push(`<task>${piece.repeat(size / piece.length)}</task>`);
   }
+  for (const letter of ["\r", "‹"]) texts.push(`<task>&${letter.repeat(size)}</task>`);
   const times = texts.map((text) => {
     const runs = [1, 2, 3].map(() => {
       const from = process.cpuUsage();
