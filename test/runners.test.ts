@@ -1127,6 +1127,17 @@ test("a reader that has seen enough ends it quietly", CHILD, async () => {
   expect(child.stderr()).toBe("");
 });
 
+test("a recording whose reader goes away says that it isn't whole", CHILD, async () => {
+  const { url, received } = await startServer(hold, REPORT);
+  const file = join(await folder(), "route.jsonl");
+  const child = start(["record", "route", "--recording", file], env(url));
+  const first = await received(1);
+  child.stopReading();
+  LABEL(first);
+  expect(await child.ended).toEqual({ code: 1, signal: null });
+  expect(child.stderr()).toBe("Broke off, since nobody reads the output: run it again to go on\n");
+});
+
 test("the process ends with the exit code of the command", CHILD, async () => {
   const ended = await Promise.all(
     [

@@ -11,13 +11,16 @@ const COMMANDS = {
   eval: () => import("./eval-cli.ts"),
 };
 
-// A reader that has seen enough (`npm start | head`) is no failure.
+const [, , command = "", ...argv] = process.argv;
+
+// A reader that has seen enough (`npm start | head`) is no failure, but a recording isn't whole then.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(0);
-  throw error;
+  if (error.code !== "EPIPE") throw error;
+  if (command !== "record") process.exit(0);
+  process.stderr.write("Broke off, since nobody reads the output: run it again to go on\n");
+  process.exit(1);
 });
 
-const [, , command = "", ...argv] = process.argv;
 if (command === "agent" || command === "eval") {
   const { main } = await COMMANDS[command]();
   process.exitCode = await main(argv, process.env);

@@ -63,7 +63,13 @@ export async function createLauncher(): Promise<Launcher> {
   const project = join(folder, "tsconfig.json");
   await writeFile(project, JSON.stringify({ ...settings, compilerOptions: compiler }));
   const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-  await promisify(execFile)(process.execPath, [tsc, "-p", project, ...flags]);
+  const remove = () => rm(folder, { recursive: true });
+  try {
+    await promisify(execFile)(process.execPath, [tsc, "-p", project, ...flags]);
+  } catch (error) {
+    await remove();
+    throw error;
+  }
 
   const start = (name: string, ...args: readonly string[]) =>
     fork(join(folder, "test/bench", `${name}.js`), args, { execArgv: [] });
@@ -81,7 +87,7 @@ export async function createLauncher(): Promise<Launcher> {
       });
     return { ask, end: () => child.kill() };
   };
-  return { worker, start, remove: () => rm(folder, { recursive: true }) };
+  return { worker, start, remove };
 }
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
