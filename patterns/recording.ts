@@ -24,7 +24,7 @@ import { type RecordedCall, timedCalls } from "./recording/clock.ts";
 import { callLive } from "./recording/live.ts";
 import { createPlayback } from "./recording/playback.ts";
 import { type ApiRequest, canonicalRequest } from "./recording/request.ts";
-import { openTape, type TapeHeader } from "./recording/tape.ts";
+import { openTape, type Tape, type TapeHeader } from "./recording/tape.ts";
 
 export type { RecordedCall, TapeHeader };
 
@@ -66,7 +66,7 @@ export interface Recording extends AsyncDisposable {
   ): (params: P, call: C) => Promise<R>;
   /** The paths of recorded calls that were not asked for, cancelled ones apart. */
   unused(): readonly string[];
-  /** Resolves once everything is written. */
+  /** Resolves once everything is written. Until then nobody else can record to this tape. */
   close(): Promise<void>;
 }
 
@@ -75,7 +75,8 @@ export interface Recording extends AsyncDisposable {
  *
  * @throws {TypeError} The mode is none of the three.
  * @throws {RangeError} `pace` or `quietMs` is negative or not a number.
- * @throws {RecordingError} There is no tape to replay, or it isn't one of this version.
+ * @throws {RecordingError} There is no tape to replay, it isn't one of this version, or somebody else is
+ *   writing it.
  *
  * @example
  * await using recording = await openRecording("vote.jsonl", { mode: "replay" });
@@ -94,6 +95,19 @@ export async function openRecording(
     ...(concurrency !== undefined && { concurrency }),
     date: new Date().toISOString(),
   });
+  try {
+    return recordingOn(tape, mode, { pace, quietMs });
+  } catch (error) {
+    await tape.close();
+    throw error;
+  }
+}
+
+function recordingOn(
+  tape: Tape,
+  mode: RecordingMode,
+  { pace, quietMs }: { readonly pace: number; readonly quietMs: number },
+): Recording {
   const { header } = tape;
   const recorded = mode === "record" ? [] : tape.lines;
   const playback = createPlayback(recorded, header.origin, { pace, quietMs });

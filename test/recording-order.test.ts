@@ -541,8 +541,9 @@ test.each([
     : Buffer.from(tear(whole));
   await writeFile(file, Buffer.concat([start, last]));
   const server = await startServer(reply("new"));
-  const { llm } = await open(file, { mode: "resume", baseURL: server.url });
+  const { llm, recording } = await open(file, { mode: "resume", baseURL: server.url });
   expect(await askAll(llm, "a", "b")).toEqual(expected);
+  await recording.close();
   const again = await open(file, { mode: "resume", baseURL: server.url });
   expect(await askAll(again.llm, "a", "b", "c")).toEqual([...expected, "new"]);
   expect((await linesOf(file)).map(({ path }) => path)).toEqual(["a", "b", "c"]);

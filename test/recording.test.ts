@@ -3,7 +3,8 @@
  *
  * From effective-agents 0.1.0: test/recording.test.ts
  */
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
@@ -640,6 +641,88 @@ test("model and concurrency are kept in the header", async () => {
   await openRecording(file, { mode: "record", model: "claude-opus-5-5", concurrency: 3 });
   const { header } = await openRecording(file, { mode: "replay" });
   expect(header).toMatchObject({ model: "claude-opus-5-5", concurrency: 3 });
+});
+
+// Who writes
+
+test.each(["record", "resume"] as const)(
+  "while one writes a tape, nobody else can, and in mode %s says so",
+  async (mode) => {
+    const file = await tapeFile();
+    const first = await openRecording(file, { mode: "record" });
+    const error = await rejection(openRecording(file, { mode }));
+    expect(error).toBeInstanceOf(RecordingError);
+    expect(String(error)).toBe(
+      `RecordingError: ${file} is being written by this process: close that recording first`,
+    );
+    await openRecording(file, { mode: "replay" });
+    await first.close();
+    const second = await openRecording(file, { mode });
+    // A recording that was closed long ago can't let others in.
+    await first.close();
+    await expect(openRecording(file, { mode })).rejects.toBeInstanceOf(RecordingError);
+    await second.close();
+    expect(await readdir(join(file, ".."))).toEqual(["tape.jsonl"]);
+  },
+);
+
+test("says which process writes a tape, and asks nothing", async () => {
+  const file = await tapeFile();
+  await writeFile(`${file}.lock`, `${process.ppid} \n`);
+  const error = await rejection(record(file, [hold], (client) => ask(client, "Hi")));
+  expect(String(error)).toBe(
+    `RecordingError: ${file} is being written by process ${process.ppid}: let it end first, or delete ${file}.lock if that isn't a recording`,
+  );
+  expect(await readdir(join(file, ".."))).toEqual(["tape.jsonl.lock"]);
+});
+
+/** A lock as a process leaves it that has ended. */
+function deadLock(): string {
+  const { pid } = spawnSync(process.execPath, ["--version"]);
+  return `${pid} 1\n`;
+}
+
+test("of many that find a dead process's lock, one takes it over", async () => {
+  const file = await tapeFile(`${HEADER}\n${LINE}\n`);
+  await writeFile(`${file}.lock`, deadLock());
+  // Left by one that was killed while it took over.
+  await writeFile(`${file}.lock.lock`, deadLock());
+  const all = Array.from({ length: 20 }, () => openRecording(file, { mode: "resume" }));
+  const opened = (await Promise.allSettled(all)).filter(({ status }) => status === "fulfilled");
+  expect(opened).toHaveLength(1);
+  await Promise.all(all.map((one) => one.then(({ close }) => close()).catch(() => {})));
+  expect(await readdir(join(file, ".."))).toEqual(["tape.jsonl"]);
+});
+
+test.runIf(process.platform === "linux")(
+  "a lock whose process's id is another's by now is taken over",
+  async () => {
+    const file = await tapeFile();
+    await writeFile(`${file}.lock`, `${process.pid} 1\n`);
+    await (await openRecording(file, { mode: "record" })).close();
+    expect(await linesOf(file)).toHaveLength(1);
+  },
+);
+
+test("a lock that isn't written yet counts as held, and as left behind once it's old", async () => {
+  const file = await tapeFile();
+  await writeFile(`${file}.lock`, "");
+  await expect(openRecording(file, { mode: "record" })).rejects.toThrow(
+    `${file} is being written by another process`,
+  );
+  await utimes(`${file}.lock`, 0, 0);
+  await (await openRecording(file, { mode: "record" })).close();
+  expect(await linesOf(file)).toHaveLength(1);
+});
+
+test("a tape that can't be opened is let go", async () => {
+  // Too deep for whatever goes down by calling itself.
+  const deep = LINE.replace('"Hi"', `${"[".repeat(20_000)}${"]".repeat(20_000)}`);
+  for (const content of ["the notes of a year\n", `${HEADER}\n${deep}\n`]) {
+    const file = await tapeFile(content);
+    await rejection(openRecording(file, { mode: "resume" }));
+    expect(await readdir(join(file, ".."))).toEqual(["tape.jsonl"]);
+  }
 });
 
 // What is kept, and what isn't

@@ -665,6 +665,31 @@ test("a recording that breaks off keeps the old one, and is gone on with without
   });
 });
 
+test(
+  "while one process records, another one is told so, asks nothing, and harms nothing",
+  CHILD,
+  async () => {
+    const file = join(await folder(), "route.jsonl");
+    const server = await serve(hold);
+    const args = ["record", "route", "--recording", file];
+    const first = start(args, env(server.url));
+    const classify = await server.received(1);
+    const second = start(args, env(server.url));
+    expect(await second.ended).toMatchObject({ code: 1 });
+    expect(second.stderr()).toMatch(
+      new RegExp(
+        `^RecordingError: ${file} is being written by process \\d+: let it end [^\\n]*\\n$`,
+      ),
+    );
+    LABEL(classify);
+    REPORT(await server.received(2));
+    expect(await first.ended).toMatchObject({ code: 0 });
+    expect(server.requests).toHaveLength(2);
+    expect(await readdir(dirname(file))).toEqual(["route.jsonl"]);
+    expect(await run(["replay", "route", "--recording", file])).toMatchObject({ code: 0 });
+  },
+);
+
 test.for([["--model", "claude-opus-5-5"], ["--transcribed"]])(
   "a broken recording isn't gone on with under %j",
   async (flags) => {

@@ -22,7 +22,7 @@ export interface CallLog {
   begin(asked: CanonicalRequest, request: ApiRequest): (ending: Ending) => Promise<void>;
   /** Runs a call, and writes that it was cancelled where nobody else does. */
   watch<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T>;
-  /** Resolves once everything is written. */
+  /** Resolves once everything is written, and the tape may be written by others. */
   close(): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ export function createCallLog(tape: Tape): CallLog {
         closing.add(look);
         look();
       });
-      await tape.flush();
+      await tape.close();
     },
   };
 }

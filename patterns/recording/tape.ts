@@ -13,9 +13,9 @@
  *
  * From effective-agents 0.1.0: patterns/recording/tape.ts
  */
-import { appendFile, mkdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { appendFile, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { RecordingError } from "../errors.ts";
+import { holdTape, type Release } from "./lock.ts";
 import { settled } from "./order.ts";
 import { holdsMessage, isWhole, type RecordedError, type RecordedReply } from "./reply.ts";
 import type { CanonicalRequest } from "./request.ts";
@@ -56,8 +56,8 @@ export interface Tape {
   readonly lines: readonly TapeLine[];
   /** Adds a line. */
   append(line: TapeLine): Promise<void>;
-  /** Resolves once all lines are written. */
-  flush(): Promise<void>;
+  /** Resolves once all lines are written, and lets others write. */
+  close(): Promise<void>;
 }
 
 /** Whether the call succeeded: a resumed run takes this reply and asks for all others again. */
@@ -66,11 +66,27 @@ export function succeeded({ outcome, request, reply }: TapeLine): boolean {
   return !/^\/v1\/messages(\?|$)/.test(request?.endpoint ?? "") || holdsMessage(reply.body);
 }
 
-/** Opens the tape at `file`, in mode `record` from fresh. */
+/** Opens the tape at `file`, in mode `record` from fresh. It is held by whoever may write to it. */
 export async function openTape(
   file: string,
   mode: "replay" | "record" | "resume",
   fresh: TapeHeader,
+): Promise<Tape> {
+  if (mode === "replay") return openHeld(file, mode, fresh, async () => {});
+  const release = await holdTape(file);
+  try {
+    return await openHeld(file, mode, fresh, release);
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+async function openHeld(
+  file: string,
+  mode: "replay" | "record" | "resume",
+  fresh: TapeHeader,
+  release: Release,
 ): Promise<Tape> {
   // Read in mode `record` too: only a recording may be replaced by one.
   const old = await readTape(file, mode);
@@ -85,7 +101,6 @@ export async function openTape(
   const start = `${JSON.stringify(header)}\n`;
   let begun = true;
   if (!found) {
-    await mkdir(dirname(file), { recursive: true });
     // A file that can't be written is better known before a call is paid.
     await appendFile(file, "");
     // An older tape stays until the first line of the new one is there to take its place.
@@ -115,11 +130,11 @@ export async function openTape(
       const done = written.then(() => add(line));
       // The next call's end comes after this one's consequences, as it will in replay.
       written = done.then(settled);
-      // The caller sees a failure, and so does `flush`; here it mustn't count as unhandled.
+      // The caller sees a failure, and so does `close`; here it mustn't count as unhandled.
       written.catch(() => {});
       return done;
     },
-    flush: () => written,
+    close: () => written.finally(release),
   };
 }
 

@@ -10,6 +10,7 @@ import { RecordingError } from "../../patterns/errors.ts";
 import type { Budget } from "../../patterns/layers/budget.ts";
 import { createLlm, type Layer, type Llm } from "../../patterns/llm-call.ts";
 import { recordedTools } from "../../patterns/recorded-tools.ts";
+import { holdTape } from "../../patterns/recording/lock.ts";
 import { openRecording, recordedClient, type TapeHeader } from "../../patterns/recording.ts";
 import type { Tool } from "../../patterns/tool.ts";
 import { layered } from "./layered.ts";
@@ -39,6 +40,8 @@ interface Common {
   readonly origin?: TapeHeader["origin"] | undefined;
 }
 
+type RecordSettings = Common & { readonly file: string };
+
 /** An open source. */
 export interface Source extends AsyncDisposable {
   readonly door: Llm;
@@ -65,19 +68,17 @@ const MODEL = "claude-sonnet-5-5";
  * Opens a source.
  *
  * @throws What the SDK throws where there is no key, before anything is written or sent.
- * @throws {RecordingError} There is nothing to replay, or a broken recording was begun otherwise.
+ * @throws {RecordingError} There is nothing to replay, a broken recording was begun otherwise, or another
+ *   process is recording to this file.
  */
 export async function openSource(settings: SourceSettings): Promise<Source> {
   const { mode, file, pace } = settings;
   // Before anything is written.
   if (mode !== "replay") await checkCredentials(new Anthropic());
   const script = mode === "replay" && !existsSync(file) ? settings.scripted : undefined;
-  const recording =
-    mode === "replay" && !script
-      ? await openRecording(file, { mode, pace })
-      : mode === "record"
-        ? await openPartial(file, settings)
-        : undefined;
+  const partial = mode === "record" ? await openPartial({ ...settings, file }) : undefined;
+  const isReplayed = mode === "replay" && !script;
+  const recording = isReplayed ? await openRecording(file, { mode, pace }) : partial?.recording;
   const layers: Layer[] = [];
   if (settings.budget) layers.push(settings.budget.layer);
   if (recording) layers.push(recording.layer);
@@ -101,7 +102,9 @@ export async function openSource(settings: SourceSettings): Promise<Source> {
       await recording?.close();
       if (mode === "record") await rename(partialOf(file), file);
     },
-    [Symbol.asyncDispose]: async () => recording?.close(),
+    [Symbol.asyncDispose]: async () => {
+      await recording?.close().finally(partial?.release);
+    },
   };
 }
 
@@ -111,10 +114,18 @@ export function partialOf(file: string): string {
 }
 
 /** Beside the old one until it's whole: what broke off can be gone on with, and isn't paid twice. */
-async function openPartial(
-  file: string,
-  { model, usualModel = MODEL, origin = "api" }: SourceSettings,
-) {
+async function openPartial(settings: RecordSettings) {
+  // Until it's in its place: between its end and that, another process would go on with it.
+  const release = await holdTape(settings.file);
+  try {
+    return { recording: await resumePartial(settings), release };
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+async function resumePartial({ file, model, usualModel = MODEL, origin = "api" }: RecordSettings) {
   const recording = await openRecording(partialOf(file), {
     mode: "resume",
     model: model ?? usualModel,
