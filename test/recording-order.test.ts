@@ -453,6 +453,17 @@ test("resume replays what succeeded and calls the rest, once", async () => {
   expect(third.recording.unused()).toEqual([]);
 });
 
+test("a tape of 130,000 lines is gone on with", async () => {
+  const request = { endpoint: "/v1/messages/count_tokens", body: null };
+  const counted = { status: 200, headers: {}, body: { json: { input_tokens: 5 } } };
+  const one = { path: "a", begin: 1, ms: 0, outcome: "replied", request, reply: counted };
+  const failed = { ...one, reply: { ...counted, status: 529 } };
+  const file = await tapeOf([failed, ...Array(130_000).fill(one)], "transcribed");
+  const { recording } = await open(file, { mode: "resume" });
+  expect(recording.calls).toHaveLength(130_000);
+  await recording.close();
+});
+
 test("resume counts a stream that was cut, and a reply that was cut, as absent", async () => {
   const stream = { ...line("a", 0, 1) };
   const events = { "content-type": "text/event-stream" };
@@ -639,4 +650,23 @@ test("where the replies weren't recorded from the API, times are estimated and m
   // b's answer is short, so it comes first.
   expect(ended).toEqual(["re: b", "re: a", "re: c"]);
   expect(notes[1]).toEqual({ begin: 0, ms: estimate(120), estimated: true });
+});
+
+test("an estimated call begins after those that had ended, in whatever order they are on the tape", async () => {
+  const file = await tapeOf(
+    [
+      line("late", 0, 200_000, tokens(30)),
+      line("early", 0, 100_000, tokens(120)),
+      line("after both", 200_000, 1, tokens(0)),
+      line("after early", 100_000, 1, tokens(0)),
+    ],
+    "transcribed",
+  );
+  const { recording } = await open(file, { mode: "replay" });
+  expect(recording.calls.map(({ path, begin }) => [path, begin])).toEqual([
+    ["late", 0],
+    ["early", 0],
+    ["after both", estimate(120)],
+    ["after early", estimate(120)],
+  ]);
 });

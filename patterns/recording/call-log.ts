@@ -28,7 +28,7 @@ export interface CallLog {
 
 /** Makes the log of a tape. Its clock goes on where the tape ends. */
 export function createCallLog(tape: Tape): CallLog {
-  const tapeEnd = Math.max(0, ...tape.lines.map(({ begin, ms }) => begin + ms));
+  const tapeEnd = tape.lines.reduce((end, { begin, ms }) => Math.max(end, begin + ms), 0);
   const startedAt = performance.now() - tapeEnd;
   const open = new Set<{ readonly path: string; readonly signal: ApiRequest["signal"] }>();
   const closing = new Set<() => void>();

@@ -49,15 +49,14 @@ export function timedCalls(
 ): readonly RecordedCall[] {
   const estimated = origin === "transcribed";
   const calls: RecordedCall[] = [];
+  const ends: Ends[] = [];
   let repliesEnd = 0;
   for (const line of lines) {
     let { begin, ms } = line;
     if (estimated) {
-      const causes = calls.filter(
-        (_, i) => (lines[i]?.begin ?? 0) + (lines[i]?.ms ?? 0) <= line.begin,
-      );
-      begin = Math.max(0, ...causes.map((call) => call.begin + call.ms));
+      begin = ends.findLast(({ real }) => real <= line.begin)?.latest ?? 0;
       ms = line.outcome === "cancelled" ? Math.max(0, repliesEnd - begin) : estimatedMs(line.reply);
+      insert(ends, { real: line.begin + line.ms, latest: begin + ms });
     }
     if (line.outcome !== "cancelled") repliesEnd = Math.max(repliesEnd, begin + ms);
     const { path, request, outcome, reply } = line;
@@ -72,6 +71,23 @@ export function timedCalls(
     });
   }
   return calls;
+}
+
+/** When a call really ended, and the latest estimated end of all that had ended by then. */
+interface Ends {
+  readonly real: number;
+  latest: number;
+}
+
+/** Keeps the order of the real ends, which is nearly always that of the tape. */
+function insert(ends: Ends[], added: Ends): void {
+  const before = ends.findLastIndex(({ real }) => real <= added.real);
+  ends.splice(before + 1, 0, added);
+  let latest = ends[before]?.latest ?? 0;
+  for (const end of ends.slice(before + 1)) {
+    latest = Math.max(latest, end.latest);
+    end.latest = latest;
+  }
 }
 
 function estimatedMs(reply: RecordedReply | undefined): number {

@@ -49,10 +49,12 @@ export async function settled(): Promise<void> {
   for (let i = 0; i < SETTLING_TURNS; i++) await turn();
 }
 
-/** @param expected The lines that hold up those after them until they are asked for. */
+/** @param expected The lines that hold up those after them until they are asked for. Here it only shrinks. */
 export function createOrder(expected: Set<number>, quietMs: number): Order {
   const waiters = new Set<Waiter>();
   let underWay: number | undefined;
+  /** No line before this one is expected any more. */
+  let reached = 0;
   let moves = 0;
   let pauses = 0;
   let settling = false;
@@ -77,15 +79,17 @@ export function createOrder(expected: Set<number>, quietMs: number): Order {
   /** Lets go who may go now; else waits for quiet. */
   function proceed(): void {
     const first = firstLine();
-    if (underWay === undefined && first && ![...expected].some((rank) => rank < first.rank)) {
+    if (underWay === undefined && first && isNext(first)) {
       underWay = first.rank;
       release(first);
     } else if (underWay === undefined && !first && expected.size === 0) {
       releaseAll("live");
     }
     if (waiters.size > 0 && pauses === 0) {
-      const held = !first && underWay === undefined;
-      const latest = held ? Math.max(...[...waiters].map((waiter) => waiter.notBefore)) : 0;
+      let latest = 0;
+      if (!first && underWay === undefined) {
+        for (const { notBefore } of waiters) latest = Math.max(latest, notBefore);
+      }
       const wait = Math.max(quietMs, latest - performance.now());
       timer = setTimeout(checkQuiet, Math.min(wait, MAX_TIMER_MS));
     }
@@ -105,9 +109,17 @@ export function createOrder(expected: Set<number>, quietMs: number): Order {
     proceed();
   }
 
+  function isNext({ rank }: Waiter): boolean {
+    while (reached < rank && !expected.has(reached)) reached++;
+    return reached >= rank;
+  }
+
   function firstLine(): Waiter | undefined {
-    const lines = [...waiters].filter((waiter) => waiter.kind === "line");
-    return lines.sort((a, b) => a.rank - b.rank)[0];
+    let first: Waiter | undefined;
+    for (const waiter of waiters) {
+      if (waiter.kind === "line" && waiter.rank < (first?.rank ?? Infinity)) first = waiter;
+    }
+    return first;
   }
 
   function release(waiter: Waiter): void {

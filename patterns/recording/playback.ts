@@ -55,6 +55,13 @@ export interface Playable {
   used: boolean;
 }
 
+/** The lines of one path, in the order in which their calls began. */
+interface Track {
+  readonly playables: Playable[];
+  /** All before this one have been used. */
+  from: number;
+}
+
 /** Prepares lines to be played. */
 export function createPlayback(
   lines: readonly TapeLine[],
@@ -62,10 +69,12 @@ export function createPlayback(
   { pace, quietMs }: { readonly pace: number; readonly quietMs: number },
 ): Playback {
   const playables = inOrder(lines, origin);
-  const byPath = new Map<string, Playable[]>();
+  const byPath = new Map<string, Track>();
   for (const playable of playables.toSorted((a, b) => begunAt(a) - begunAt(b))) {
     const { path } = playable.line;
-    byPath.set(path, [...(byPath.get(path) ?? []), playable]);
+    const track = byPath.get(path) ?? { playables: [], from: 0 };
+    track.playables.push(playable);
+    byPath.set(path, track);
   }
   const due = playables.filter(({ line }) => line.outcome !== "cancelled");
   const order = createOrder(new Set(due.map(({ rank }) => rank)), quietMs);
@@ -77,15 +86,28 @@ export function createPlayback(
   let playedUntil = 0;
 
   function find(request: CanonicalRequest): Playable | undefined {
-    const left = byPath.get(currentPath())?.filter(({ used }) => !used) ?? [];
+    const path = currentPath();
     const key = requestKey(request);
-    const found = left.find((playable) => playable.key === undefined || playable.key === key);
-    const other = left[0]?.line.request;
+    const found = firstLeft(path, (playable) => playable.key === undefined || playable.key === key);
+    const other = firstLeft(path, () => true)?.line.request;
     if (!found && other) {
       throw pathError(`has changed since it was recorded: ${difference(other, request)}`);
     }
     if (found) found.used = true;
     return found;
+  }
+
+  /** The first line of a path that nobody has asked for yet, and that fits. */
+  function firstLeft(path: string, fits: (playable: Playable) => boolean): Playable | undefined {
+    const track = byPath.get(path);
+    if (!track) return undefined;
+    const { playables } = track;
+    while (playables[track.from]?.used) track.from++;
+    for (let i = track.from; i < playables.length; i++) {
+      const playable = playables[i];
+      if (playable && !playable.used && fits(playable)) return playable;
+    }
+    return undefined;
   }
 
   async function play(playable: Playable, request: ApiRequest): Promise<Response> {
@@ -145,7 +167,7 @@ export function createPlayback(
   /** Whether the attempt failed, and the tape has another one of the same call to come. */
   function isTriedAgain({ line, key }: Playable): boolean {
     if (line.reply && line.reply.status < 400) return false;
-    return byPath.get(line.path)?.some((other) => !other.used && other.key === key) ?? false;
+    return firstLeft(line.path, (other) => other.key === key) !== undefined;
   }
 
   /** Cancelled calls end in the order of the tape too. */
@@ -159,7 +181,7 @@ export function createPlayback(
     try {
       return await send();
     } catch (error) {
-      const left = byPath.get(path)?.find(({ used, key }) => !used && key === undefined);
+      const left = firstLeft(path, ({ key }) => key === undefined);
       if (signal?.aborted && left) {
         left.used = true;
         await inTurn(left.rank);
@@ -173,7 +195,7 @@ export function createPlayback(
     play,
     watch,
     miss() {
-      throw missError(byPath.get(currentPath())?.length ?? 0, [...byPath.keys()]);
+      throw missError(byPath.get(currentPath())?.playables.length ?? 0, [...byPath.keys()]);
     },
     async live(signal) {
       annotate({ sent: false });

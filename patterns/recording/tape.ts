@@ -96,7 +96,8 @@ async function openHeld(
       `There is no recording at ${file}. Make one with mode "record", against the API`,
     );
   }
-  const lines = [...(found?.lines ?? [])];
+  const foundLines = found?.lines ?? [];
+  const lines = mode === "resume" ? foundLines.filter(succeeded) : [...foundLines];
   const header = found?.header ?? fresh;
   const start = `${JSON.stringify(header)}\n`;
   let begun = true;
@@ -109,8 +110,7 @@ async function openHeld(
   } else if (mode === "resume") {
     await truncate(file, found.bytes);
     if (found.unended) await appendFile(file, "\n");
-    if (!lines.every(succeeded)) await add({ resumed: fresh.date });
-    lines.splice(0, lines.length, ...lines.filter(succeeded));
+    if (lines.length < found.lines.length) await add({ resumed: fresh.date });
   }
 
   async function add(value: TapeLine | { readonly resumed: string }): Promise<void> {
