@@ -29,4 +29,4 @@ const WIDTHLESS = /[\u00ad\u200b-\u200f\u2060\ufeff]/g;
 /** Quotes or stars at both ends, and none inside but an apostrophe. */
 const DRESSED = /^["'`*“”„‘’‚«»]+((?:[^"'`*“”„‘’‚«»]|(?<=\p{L})['’](?=\p{L}))+)["'`*“”„‘’‚«»]+$/u;
 /** After a number "!" is no sentence's end: 5! is not 5. A sign on its own is an answer. */
-const SENTENCE_END = /(?<=[^.,;:…。])[.,;:…。]+$|(?<=\p{L})[!?！？]+$/u;
+const SENTENCE_END = /(?<=[^.,;:…。\s])[.,;:…。\s]+$|(?<=\p{L})[!?！？]+$/u;

@@ -8,7 +8,7 @@ import { createLlm, type Layer } from "../patterns/llm-call.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import { section } from "../patterns/section.ts";
 import { vote } from "../patterns/vote.ts";
-import { type Answer, fails, hold, rejection, reply, startServer } from "./shared/server.ts";
+import { type Answer, fails, hold, lose, rejection, reply, startServer } from "./shared/server.ts";
 import { tapeFile } from "./shared/tape.ts";
 
 /** An output token costs a dollar and the input nothing, so that all sums are exact. */
@@ -174,5 +174,21 @@ test("keeps what a stream may have cost when its reader throws an error with a s
     throw error;
   };
   expect(await rejection(llmCall("Hi", { onText }))).toBe(error);
+  expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 10, calls: 1 }]);
+});
+
+test("keeps what a second attempt may have cost, behind one that wasn't billed", async () => {
+  const { server, budget } = await openServer({ usd: 30 }, [fails(529), lose]);
+  const fallback: Layer = (next) => async (params, call) => {
+    try {
+      return await next(params, call);
+    } catch {
+      return next(params, call);
+    }
+  };
+  const layers = [budget.layer, fallback];
+  const llm = createLlm({ client: server.client(), model: "m", max_tokens: 10, layers });
+  await rejection(llm.llmCall("Hi"));
+  expect(server.requests).toHaveLength(2);
   expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 10, calls: 1 }]);
 });

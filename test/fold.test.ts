@@ -101,3 +101,7 @@ test("takes time in proportion to the length", () => {
     fold(`"${text}x`);
   }
 });
+
+test("takes a long row of signs and blanks away at once", () => {
+  expect(fold(`a${" .".repeat(100_000)}`)).toBe("a");
+});

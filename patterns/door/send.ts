@@ -51,7 +51,7 @@ export async function request(
     if (turn) await turn;
     try {
       // Budgets and displays ask for it: what was cancelled before this has cost nothing.
-      annotate({ sent: true });
+      annotate({ sent: true, unpaid: false });
       const reply = streams
         ? await streamed(api, params, options, onText, watch)
         : await api.create(Object.assign({}, params, { stream: false as const }), options);
