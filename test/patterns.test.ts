@@ -42,7 +42,9 @@ test("finds the files that the rules are about", () => {
 
 // A process may name itself and ask for another one: a recording is written by one at a time.
 test.for(files)("$name prints nothing and reads nothing from the environment", ({ code }) => {
-  expect(code.match(/\bconsole\b|\bprocess\.(?!pid\b|kill\b)|\bprocess\b(?=[,;}\])])|node:process/g)).toBe(null);
+  expect(
+    code.match(/\bconsole\b|\bprocess\.(?!pid\b|kill\b)|\bprocess\b(?=[,;}\])])|node:process/g),
+  ).toBe(null);
 });
 
 test("works not at all when it's imported", { timeout: 60_000 }, async () => {
