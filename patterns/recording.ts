@@ -17,14 +17,24 @@
  * From effective-agents 0.1.0: patterns/recording.ts
  */
 import { fileURLToPath } from "node:url";
-import Anthropic, { type ClientOptions, type Middleware } from "@anthropic-ai/sdk";
+import Anthropic, {
+  type ClientOptions,
+  type Middleware,
+  type MiddlewareNext,
+} from "@anthropic-ai/sdk";
 import { RecordingError } from "./errors.ts";
 import { createCallLog } from "./recording/call-log.ts";
 import { type RecordedCall, timedCalls } from "./recording/clock.ts";
 import { callLive } from "./recording/live.ts";
 import { createPlayback } from "./recording/playback.ts";
 import { type ApiRequest, canonicalRequest } from "./recording/request.ts";
-import { openTape, type Tape, type TapeHeader } from "./recording/tape.ts";
+import {
+  openTape,
+  succeeded,
+  type Tape,
+  type TapeHeader,
+  type TapeLine,
+} from "./recording/tape.ts";
 
 export type { RecordedCall, TapeHeader };
 
@@ -113,11 +123,15 @@ function recordingOn(
   const playback = createPlayback(recorded, header.origin, { pace, quietMs });
   const log = createCallLog(tape);
 
-  const middleware: Middleware = async (request, next, { options: call }) => {
+  const middleware: Middleware = async (request, next, context) => {
+    const { options: call } = context;
     if (!call) return exchangeToken(request, next, mode);
     const asked = canonicalRequest(request);
     const found = playback.find(asked);
-    if (found) return playback.play(found, request);
+    if (found) {
+      const response = await playback.play(found, request);
+      return isUseless(found.line) ? throughOwn(response, request, context) : response;
+    }
     if (mode === "replay") return playback.miss();
 
     try {
@@ -193,6 +207,25 @@ function checkOptions({
     if (Number.isFinite(value) && value >= 0) continue;
     throw new RangeError(`${name} must be a number of at least 0, got ${value}`);
   }
+}
+
+/** A success on the face of it, and no answer: a proxy's page, a text cut off. */
+function isUseless(line: TapeLine): boolean {
+  return line.outcome === "replied" && (line.reply?.status ?? 500) < 400 && !succeeded(line);
+}
+
+/** A reply by way of the middleware of the call itself: the door's keeps the text of what is no answer. */
+async function throughOwn(
+  response: Response,
+  request: ApiRequest,
+  context: Parameters<Middleware>[2],
+): Promise<Response> {
+  let next: MiddlewareNext = async () => response;
+  for (const own of context.options?.middleware?.toReversed() ?? []) {
+    const inner = next;
+    next = async (asked) => own(asked, inner, context);
+  }
+  return next(request);
 }
 
 /** A client that logs in sends credentials through its middleware: they are no part of a recording. */

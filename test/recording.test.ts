@@ -20,7 +20,7 @@ import {
 } from "@anthropic-ai/sdk";
 import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { RecordingError } from "../patterns/errors.ts";
+import { LlmOutputError, RecordingError } from "../patterns/errors.ts";
 import { createLlm } from "../patterns/llm-call.ts";
 import {
   openRecording,
@@ -901,6 +901,23 @@ test("replays bytes that aren't text", async () => {
   expect((await record(file, [answer], run)).result).toEqual(bytes);
   expect((await replay(file, run)).result).toEqual(bytes);
 });
+
+test.each(["text/html", "text/event-stream", "application/json", "text/plain"])(
+  "a page of %s in place of an answer is the same error with the same text, streamed or not",
+  async (type) => {
+    for (const onText of [undefined, () => {}]) {
+      const file = await tapeFile();
+      const run = async (client: Anthropic) => {
+        const error = await rejection(createLlm({ client }).llmCall("Hi", { onText }));
+        return error instanceof LlmOutputError ? [error.message, error.text] : error;
+      };
+      const page = raw("<html>hi</html>", { headers: { "content-type": type } });
+      const { result } = await record(file, [page], run);
+      expect(result).toEqual([expect.any(String), "<html>hi</html>"]);
+      expect((await replay(file, run)).result).toEqual(result);
+    }
+  },
+);
 
 test("a client's other middleware sees what is sent, and nothing in replay", async () => {
   const file = await tapeFile();
