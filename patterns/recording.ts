@@ -85,8 +85,8 @@ export interface Recording extends AsyncDisposable {
  *
  * @throws {TypeError} The mode is none of the three.
  * @throws {RangeError} `pace` or `quietMs` is negative or not a number.
- * @throws {RecordingError} There is no tape to replay, it isn't one of this version, or somebody else is
- *   writing it.
+ * @throws {RecordingError} There is no tape to replay, it isn't one of this version, somebody else is
+ *   writing it, or the system refuses it.
  *
  * @example
  * await using recording = await openRecording("vote.jsonl", { mode: "replay" });

@@ -4,7 +4,7 @@
  * From effective-agents 0.1.0: test/recording.test.ts
  */
 import { spawnSync } from "node:child_process";
-import { readdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
@@ -575,8 +575,7 @@ test.each([
   "{}",
   '{"version":1}',
   "{'version':1}",
-  `\uFEFF${HEADER}`,
-  `\uFEFF${HEADER}\n`,
+  "\n",
   "eggs\n",
   `${HEADER}\neggs`,
   `${HEADER}\neggs\n`,
@@ -602,6 +601,58 @@ test("replays a tape whose last line was torn, without that line", async () => {
   const { result } = await replay(file, (client) => step("a", () => askText(client, "Hi")));
   expect(result).toBe("Hello");
 });
+
+test.each([
+  ["a blank line at its end", `${HEADER}\n${LINE}\n\n`],
+  ["many of them, of Windows", `${HEADER}\r\n${LINE}\r\n\r\n \t\r\n`],
+  ["blanks after its last newline", `${HEADER}\n${LINE}\n  `],
+  ["a mark of its encoding", `\uFEFF${HEADER}\n${LINE}\n`],
+  ["such a mark, and no newline", `\uFEFF${HEADER}\n${LINE}`],
+])("a tape with %s is replayed, and gone on with", async (_, content) => {
+  const file = await tapeFile(content);
+  const run = async (client: Anthropic) => [
+    await step("a", () => askText(client, "Hi")),
+    await step("b", () => askText(client, "Ho")),
+  ];
+  const { result } = await replay(file, (client) => step("a", () => askText(client, "Hi")));
+  expect(result).toBe("Hello");
+  const { calls } = await record(file, [reply("Hoho")], run, { mode: "resume" });
+  expect(calls).toBe(1);
+  expect((await replay(file, run)).result).toEqual(["Hello", "Hoho"]);
+});
+
+test.each(["replay", "record", "resume"] as const)(
+  "says in mode %s why a file can't be opened, and which",
+  async (mode) => {
+    const text = await tapeFile("eggs");
+    for (const [file, why] of [
+      [join(text, ".."), "it's a folder"],
+      [join(text, "tape.jsonl"), "what should be its folder is a file"],
+    ] as const) {
+      const error = await rejection(openRecording(file, { mode }));
+      expect(error).toBeInstanceOf(RecordingError);
+      expect(String(error)).toBe(`RecordingError: ${file} can't be opened: ${why}`);
+    }
+  },
+);
+
+// Whoever may do everything isn't refused.
+test.skipIf(process.platform === "win32" || process.getuid?.() === 0)(
+  "says why a file can't be opened that is forbidden, or whose folder is",
+  async () => {
+    const file = await tapeFile(`${HEADER}\n`);
+    const refused = async (mode: RecordingMode) => {
+      const error = await rejection(openRecording(file, { mode }));
+      expect(String(error)).toBe(`RecordingError: ${file} can't be opened: it's forbidden`);
+    };
+    await chmod(file, 0);
+    for (const mode of ["replay", "record", "resume"] as const) await refused(mode);
+    await chmod(file, 0o600);
+    await chmod(join(file, ".."), 0o500);
+    for (const mode of ["record", "resume"] as const) await refused(mode);
+    await chmod(join(file, ".."), 0o700);
+  },
+);
 
 test("replay never writes to the tape", async () => {
   const content = `${HEADER}\n${LINE}\n${LINE.slice(0, 90)}`;

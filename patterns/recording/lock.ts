@@ -25,9 +25,30 @@ const UNWRITTEN_MS = 10_000;
 
 /** Holds the tape at `file`, in a folder that is made for it. Throws a `RecordingError` where it's held. */
 export async function holdTape(file: string): Promise<Release> {
-  await mkdir(dirname(file), { recursive: true });
-  return take(file, `${file}.lock`);
+  try {
+    await mkdir(dirname(file), { recursive: true });
+    return await take(file, `${file}.lock`);
+  } catch (error) {
+    throw inWords(file, error);
+  }
 }
+
+/** What the system says against a tape, with the tape's name. Any other error stays what it is. */
+export function inWords(file: string, error: unknown): unknown {
+  if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
+  const why = REASONS.get(String(error.code)) ?? error.message;
+  return new RecordingError(`${file} can't be opened: ${why}`);
+}
+
+const REASONS = new Map([
+  ["EISDIR", "it's a folder"],
+  ["ENOTDIR", "what should be its folder is a file"],
+  ["EEXIST", "what should be its folder is a file"],
+  ["EACCES", "it's forbidden"],
+  ["EPERM", "it's forbidden"],
+  ["EROFS", "nothing can be written there"],
+  ["ENOSPC", "the disk is full"],
+]);
 
 async function take(file: string, lock: string): Promise<Release> {
   while (!(await isMade(lock))) {

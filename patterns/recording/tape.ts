@@ -15,7 +15,7 @@
  */
 import { appendFile, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { RecordingError } from "../errors.ts";
-import { holdTape, type Release } from "./lock.ts";
+import { holdTape, inWords, type Release } from "./lock.ts";
 import { settled } from "./order.ts";
 import { holdsMessage, isWhole, type RecordedError, type RecordedReply } from "./reply.ts";
 import type { CanonicalRequest } from "./request.ts";
@@ -72,13 +72,12 @@ export async function openTape(
   mode: "replay" | "record" | "resume",
   fresh: TapeHeader,
 ): Promise<Tape> {
-  if (mode === "replay") return openHeld(file, mode, fresh, async () => {});
-  const release = await holdTape(file);
+  const release = mode === "replay" ? async () => {} : await holdTape(file);
   try {
     return await openHeld(file, mode, fresh, release);
   } catch (error) {
     await release();
-    throw error;
+    throw inWords(file, error);
   }
 }
 
@@ -156,16 +155,23 @@ async function readTape(
     throw error;
   });
   if (!content) return undefined;
-  const texts = content.toString("utf8").split("\n");
+  // Editors put a mark before the first line, and blank lines after the last one.
+  const texts = content
+    .toString("utf8")
+    .replace(/^\uFEFF/, "")
+    .split("\n");
   const last = texts.at(-1) ?? "";
   const torn = parse(last) === undefined && isTorn(last, texts.length > 1 ? "line" : "header");
   if (torn) texts.pop();
   // A run killed while it wrote the header has recorded nothing yet.
   if (texts.length === 0 && mode !== "replay") return undefined;
-  const [header, ...rest] = texts.map(parse);
+  const [first = "", ...rest] = texts;
+  const header = parse(first);
   checkHeader(file, header);
   let lines: TapeLine[] = [];
-  for (const [i, value] of rest.entries()) {
+  for (const [i, text] of rest.entries()) {
+    if (text.trim() === "") continue;
+    const value = parse(text);
     if (isLine(value)) lines.push(value);
     else if (isRecord(value) && "resumed" in value) lines = lines.filter(succeeded);
     else throw new RecordingError(`${file}, line ${i + 2}: this is not a recorded call`);
