@@ -40,7 +40,8 @@ export type { RecordedCall, TapeHeader };
 
 /**
  * Replay goes by the tape alone, record by the API alone, resume by the tape as far as it goes. An older
- * tape is replaced by `record` when the first call has ended, and not before.
+ * tape is replaced by `record` once a call has succeeded, and not before; one without a success, once a
+ * call has ended.
  */
 export type RecordingMode = "replay" | "record" | "resume";
 

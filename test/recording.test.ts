@@ -687,6 +687,30 @@ test("record leaves an older tape alone until the first call has ended", async (
   expect((await linesOf(file)).map(({ path }) => path)).toEqual([undefined, "b"]);
 });
 
+test.each<[string, Answer]>([
+  ["a wrong key", fails(401)],
+  ["a wrong address", raw("<html>hi</html>", { headers: { "content-type": "text/html" } })],
+])("record leaves an older tape alone where all calls fail, as with %s", async (_, answer) => {
+  const content = `${HEADER}\n${LINE}\n`;
+  const file = await tapeFile(content);
+  const run = (client: Anthropic) =>
+    step("b", () => rejection(createLlm({ client }).llmCall("Hi")));
+  await record(file, [answer], run);
+  expect(await readFile(file, "utf8")).toBe(content);
+  await record(file, [answer, reply("yes")], async (client) => {
+    await run(client);
+    await step("c", () => ask(client, "Hi"));
+  });
+  expect((await linesOf(file)).map(({ path }) => path)).toEqual([undefined, "b", "c"]);
+});
+
+test("record replaces a tape of failures by other failures", async () => {
+  const file = await tapeFile();
+  const run = (client: Anthropic) => step("a", () => rejection(ask(client, "Hi")));
+  for (const status of [400, 401]) await record(file, [fails(status)], run);
+  expect((await linesOf(file)).map(({ reply }) => reply?.status)).toEqual([undefined, 401]);
+});
+
 test("model and concurrency are kept in the header", async () => {
   const file = await tapeFile();
   await openRecording(file, { mode: "record", model: "claude-opus-5-5", concurrency: 3 });

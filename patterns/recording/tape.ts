@@ -100,10 +100,11 @@ async function openHeld(
   const header = found?.header ?? fresh;
   const start = `${JSON.stringify(header)}\n`;
   let begun = true;
+  const oldSucceeded = old?.lines.some(succeeded) ?? false;
   if (!found) {
     // A file that can't be written is better known before a call is paid.
     await appendFile(file, "");
-    // An older tape stays until the first line of the new one is there to take its place.
+    // An older tape stays until there is something to take its place.
     begun = mode === "resume" || (await stat(file)).size === 0;
     if (begun) await writeFile(file, start);
   } else if (mode === "resume") {
@@ -112,11 +113,15 @@ async function openHeld(
     if (lines.length < found.lines.length) await add({ resumed: fresh.date });
   }
 
+  let unwritten = start;
   async function add(value: TapeLine | { readonly resumed: string }): Promise<void> {
     const text = `${JSON.stringify(value)}\n`;
     if (begun) return appendFile(file, text);
+    unwritten += text;
+    // What holds replies isn't replaced by failures alone, as those of a wrong key.
+    if (oldSucceeded && !("path" in value && succeeded(value))) return;
     begun = true;
-    await writeFile(file, start + text);
+    await writeFile(file, unwritten);
   }
 
   // One write after the other, in the order of the calls. After a failed one, all fail.
