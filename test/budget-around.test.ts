@@ -16,14 +16,18 @@ const PRICES: Prices = new Map([["m", { input: 0, output: 1_000_000, source: "te
 const NONE = { usd: 0, calls: 0 };
 
 /** A door with a budget over the real SDK and a local server. */
-async function openServer(limits: BudgetOptions, answers: [Answer, ...Answer[]]) {
+async function openServer(
+  limits: BudgetOptions,
+  answers: [Answer, ...Answer[]],
+  { outside = [], inside = [] }: { outside?: readonly Layer[]; inside?: readonly Layer[] } = {},
+) {
   const server = await startServer(...answers);
   const budget = createBudget({ prices: PRICES, ...limits });
   const { llmCall } = createLlm({
     client: server.client(),
     model: "m",
     max_tokens: 10,
-    layers: [budget.layer],
+    layers: [...outside, budget.layer, ...inside],
   });
   return { server, budget, llmCall };
 }
@@ -134,8 +138,6 @@ test("counts a call that goes out behind one from the recording, in the same ste
 });
 
 test("has no call go out for nothing behind one that did, in the same step", async () => {
-  const server = await startServer(reply("Yes", usage(4)));
-  const budget = createBudget({ usd: 30, prices: PRICES });
   const refused = new BudgetError("no more");
   const once: Layer = (next) => {
     let made = 0;
@@ -145,9 +147,9 @@ test("has no call go out for nothing behind one that did, in the same step", asy
       return next(params, call);
     };
   };
-  const layers = [again, budget.layer, once];
-  const llm = createLlm({ client: server.client(), model: "m", max_tokens: 10, layers });
-  expect(await rejection(llm.llmCall("Hi"))).toBe(refused);
+  const around = { outside: [again], inside: [once] };
+  const { budget, llmCall } = await openServer({ usd: 30 }, [reply("Yes", usage(4))], around);
+  expect(await rejection(llmCall("Hi"))).toBe(refused);
   expect([budget.spent(), budget.unsettled()]).toEqual([{ usd: 4, calls: 1 }, NONE]);
 });
 
@@ -155,15 +157,13 @@ test.for<readonly [string, Error]>([
   ["a HaltError", new BudgetError("no more")],
   ["an error with a status", Object.assign(new Error("Unprocessable"), { status: 422 })],
 ])("keeps what a paid reply may have cost when a layer then ends with %s", async ([, error]) => {
-  const server = await startServer(reply("Yes", usage(4)));
-  const budget = createBudget({ usd: 30, prices: PRICES });
   const judge: Layer = (next) => async (params, call) => {
     await next(params, call);
     throw error;
   };
-  const layers = [budget.layer, judge];
-  const llm = createLlm({ client: server.client(), model: "m", max_tokens: 10, layers });
-  expect(await rejection(llm.llmCall("Hi"))).toBe(error);
+  const inside = [judge];
+  const { budget, llmCall } = await openServer({ usd: 30 }, [reply("Yes", usage(4))], { inside });
+  expect(await rejection(llmCall("Hi"))).toBe(error);
   expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 10, calls: 1 }]);
 });
 
@@ -178,7 +178,6 @@ test("keeps what a stream may have cost when its reader throws an error with a s
 });
 
 test("keeps what a second attempt may have cost, behind one that wasn't billed", async () => {
-  const { server, budget } = await openServer({ usd: 30 }, [fails(529), lose]);
   const fallback: Layer = (next) => async (params, call) => {
     try {
       return await next(params, call);
@@ -186,9 +185,9 @@ test("keeps what a second attempt may have cost, behind one that wasn't billed",
       return next(params, call);
     }
   };
-  const layers = [budget.layer, fallback];
-  const llm = createLlm({ client: server.client(), model: "m", max_tokens: 10, layers });
-  await rejection(llm.llmCall("Hi"));
+  const inside = [fallback];
+  const { server, budget, llmCall } = await openServer({ usd: 30 }, [fails(529), lose], { inside });
+  await rejection(llmCall("Hi"));
   expect(server.requests).toHaveLength(2);
   expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 10, calls: 1 }]);
 });

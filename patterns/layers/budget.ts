@@ -126,7 +126,7 @@ export function createBudget(options: BudgetOptions): Budget {
     const hold = { path, most };
     await reserve(hold, own.length > 0, call.signal);
     // What was noted of an earlier request, where a layer sends a call twice, says nothing of this one.
-    annotate({ sent: false, unpaid: false, recorded: undefined });
+    annotate({ sent: false, recorded: undefined });
     try {
       call.signal?.throwIfAborted();
       const message = await holds.run([...around, hold], () => next(params, call));

@@ -29,12 +29,12 @@ export async function holdTape(file: string): Promise<Release> {
     await mkdir(dirname(file), { recursive: true });
     return await take(file, `${file}.lock`);
   } catch (error) {
-    throw inWords(file, error);
+    throw namedError(file, error);
   }
 }
 
 /** What the system says against a tape, with the tape's name. Any other error stays what it is. */
-export function inWords(file: string, error: unknown): unknown {
+export function namedError(file: string, error: unknown): unknown {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
   const why = REASONS.get(String(error.code)) ?? error.message;
   return new RecordingError(`${file} can't be opened: ${why}`);

@@ -15,7 +15,7 @@
  */
 import { appendFile, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { RecordingError } from "../errors.ts";
-import { holdTape, inWords, type Release } from "./lock.ts";
+import { holdTape, namedError, type Release } from "./lock.ts";
 import { settled } from "./order.ts";
 import { holdsMessage, isWhole, type RecordedError, type RecordedReply } from "./reply.ts";
 import type { CanonicalRequest } from "./request.ts";
@@ -77,7 +77,7 @@ export async function openTape(
     return await openHeld(file, mode, fresh, release);
   } catch (error) {
     await release();
-    throw inWords(file, error);
+    throw namedError(file, error);
   }
 }
 

@@ -24,7 +24,7 @@ export function layered(layers: readonly Layer[]): Middleware {
     const signal = options.signal ?? undefined;
     let response: Response | undefined;
     const send: Send = async () => {
-      annotate({ sent: true });
+      annotate({ sent: true, unpaid: false });
       try {
         response = await next(request);
         const body = await parse<Message>(response);
