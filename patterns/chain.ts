@@ -134,17 +134,15 @@ async function runAndJudge({ name, run, gate }: ChainStep, input: string, contex
   checkText(`output of "${name}"`, output);
   if (!gate) return { output, verdict: true as const };
   const verdict = await step("gate", () => gate(output));
-  if (verdict !== true && !(typeof verdict === "string" && verdict)) {
-    const got = JSON.stringify(verdict);
-    throw new TypeError(`The gate of "${name}" must give true or a reason, got ${got}`);
-  }
+  if (verdict !== true) checkText(`gate of "${name}"`, verdict, "must give true or a reason");
   return { output, verdict };
 }
 
 function checkSteps(steps: readonly ChainStep[]): void {
   if (steps.length === 0) throw new TypeError("A chain needs at least one step, got none");
   const names = new Set<string>();
-  for (const { name, run, gate, retries = 0 } of steps) {
+  for (const current of steps) {
+    const { name, run, gate, retries = 0 } = Object(current) as ChainStep;
     checkName(name);
     checkFunction(`run of "${name}"`, run);
     checkFunction(`gate of "${name}"`, gate, true);

@@ -76,9 +76,13 @@ export function isBlank(text: string): boolean {
 const VISIBLE = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
 /** Throws a `TypeError` unless `text` is a string with something in it. */
-export function checkText(name: string, text: string): void {
+export function checkText(
+  name: string,
+  text: string,
+  rule = "must be a text with something in it",
+): void {
   if (typeof text === "string" && !isBlank(text)) return;
-  throw new TypeError(`The ${name} must be a text with something in it, got ${shown(text)}`);
+  throw new TypeError(`The ${name} ${rule}, got ${shown(text)}`);
 }
 
 /** Throws a `TypeError` unless `prompt` is a string with something in it, or a list of blocks. */

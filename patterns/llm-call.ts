@@ -211,11 +211,18 @@ export const llmMessage: LlmMessage = shared.llmMessage;
 /** `llm` with every call under `signal`, beside a signal that the call itself is given. */
 export function withSignal(signal: AbortSignal | undefined, llm: LlmCall = llmCall): LlmCall {
   if (!signal) return llm;
+  const underBoth = async (own: AbortSignal, ...[prompt, options]: Parameters<LlmCall>) => {
+    const { controller, release } = follow(signal, own);
+    try {
+      return await llm(prompt, { ...options, signal: controller.signal });
+    } finally {
+      release();
+    }
+  };
   return (prompt, options) => {
     const own = options?.signal;
-    if (!own || own === signal) return llm(prompt, { ...options, signal });
-    const { controller, release } = follow(signal, own);
-    return llm(prompt, { ...options, signal: controller.signal }).finally(release);
+    if (own && own !== signal) return underBoth(own, prompt, options);
+    return llm(prompt, { ...options, signal });
   };
 }
 

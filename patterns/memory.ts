@@ -18,6 +18,7 @@
  * From effective-agents 0.1.0: patterns/memory.ts
  */
 import { resolve } from "node:path";
+import { inspect } from "node:util";
 import type { BetaMemoryTool20250818Command as Command } from "@anthropic-ai/sdk/resources/beta/messages";
 import { BetaLocalFilesystemMemoryTool, betaMemoryTool } from "@anthropic-ai/sdk/tools/memory/node";
 import { createTurns } from "./in-turn.ts";
@@ -37,7 +38,7 @@ import { defineTool, type Tool, ToolError } from "./tool.ts";
  */
 export function createMemory(folder: string): Tool {
   if (typeof folder !== "string" || folder.trim() === "") {
-    throw new TypeError(`The memory's folder must be a path, got ${JSON.stringify(folder)}`);
+    throw new TypeError(`The memory's folder must be a path, got ${inspect(folder)}`);
   }
   const place = resolve(folder);
   return defineTool<Command>({

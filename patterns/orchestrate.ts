@@ -131,6 +131,7 @@ export async function orchestrate(
     if (budget) return { status: "budget", error: budget, tasks };
     try {
       const output = await step("combine", () => llm(combinePrompt(request, tasks), { onText }));
+      checkText("combined answer", output);
       return { status: "completed", output, tasks };
     } catch (error) {
       if (error instanceof BudgetError) return { status: "budget", error, tasks };

@@ -108,20 +108,35 @@ function problemOf(tasks: readonly Task[], maxTasks: number): string | undefined
 /** The ids that are left when all that could be done is taken away, again and again, and then all that
  * nobody who is left waits for. */
 function waitForEachOther(tasks: readonly Task[]): readonly string[] {
-  const left = new Map(tasks.map(({ id, needs }) => [id, needs]));
-  for (let before = 0; before !== left.size; ) {
-    before = left.size;
-    for (const [id, needs] of left) {
-      if (!needs.some((need) => left.has(need))) left.delete(id);
+  const left = withoutFree(new Map(tasks.map(({ id, needs }) => [id, needs])));
+  return [...withoutFree(reversed(left)).keys()];
+}
+
+/** The tasks, each with those that it needs, or that need it. */
+type Edges = ReadonlyMap<string, readonly string[]>;
+
+/** Takes away what has no edges, then what had edges to that only, and so on. */
+function withoutFree(edges: Edges): Edges {
+  const waiters = reversed(edges);
+  const open = new Map([...edges].map(([id, needs]) => [id, needs.length]));
+  const free = [...edges.keys()].filter((id) => open.get(id) === 0);
+  // The list grows as it is gone through.
+  for (const id of free) {
+    for (const waiter of waiters.get(id) ?? []) {
+      const rest = (open.get(waiter) ?? 0) - 1;
+      open.set(waiter, rest);
+      if (rest === 0) free.push(waiter);
     }
   }
-  for (let before = 0; before !== left.size; ) {
-    before = left.size;
-    for (const id of left.keys()) {
-      if (![...left.values()].some((needs) => needs.includes(id))) left.delete(id);
-    }
-  }
-  return [...left.keys()];
+  const gone = new Set(free);
+  return new Map([...edges].filter(([id]) => !gone.has(id)));
+}
+
+/** The edges turned round, without those to tasks that have been taken away. */
+function reversed(edges: Edges): Edges {
+  const result = new Map([...edges.keys()].map((id): [string, string[]] => [id, []]));
+  for (const [id, needs] of edges) for (const need of needs) result.get(need)?.push(id);
+  return result;
 }
 
 function planPrompt(request: string, maxTasks: number): string {

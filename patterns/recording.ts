@@ -22,7 +22,7 @@ import Anthropic, {
   type Middleware,
   type MiddlewareNext,
 } from "@anthropic-ai/sdk";
-import { RecordingError } from "./errors.ts";
+import { RecordingError, shown } from "./errors.ts";
 import { createCallLog } from "./recording/call-log.ts";
 import { type RecordedCall, timedCalls } from "./recording/clock.ts";
 import { callLive } from "./recording/live.ts";
@@ -201,12 +201,12 @@ function checkOptions({
   quietMs: number;
 }): void {
   if (mode !== "replay" && mode !== "record" && mode !== "resume") {
-    const got = JSON.stringify(mode);
-    throw new TypeError(`A recording's mode must be "replay", "record" or "resume", got ${got}`);
+    const rule = `A recording's mode must be "replay", "record" or "resume"`;
+    throw new TypeError(`${rule}, got ${shown(mode)}`);
   }
   for (const [name, value] of Object.entries(numbers)) {
     if (Number.isFinite(value) && value >= 0) continue;
-    throw new RangeError(`${name} must be a number of at least 0, got ${value}`);
+    throw new RangeError(`${name} must be a number of at least 0, got ${shown(value)}`);
   }
 }
 

@@ -104,7 +104,8 @@ export async function refine(task: string, options: RefineOptions): Promise<Refi
     if (twin) return "stalled";
     const verdict = check ? await step("check", () => check(draft)) : true;
     if (verdict !== true) {
-      attempts[round] = { draft, rejected: reasonOf(verdict) };
+      checkText("check", verdict, "must give true or a reason");
+      attempts[round] = { draft, rejected: verdict };
       return undefined;
     }
     const grade = await gradeDraft(gradePrompt(task, criteria, draft), llm);
@@ -127,11 +128,6 @@ export async function refine(task: string, options: RefineOptions): Promise<Refi
     return { status: "exhausted", ...best(attempts), attempts };
   };
   return runPattern("refine", run, signal);
-}
-
-function reasonOf(verdict: unknown): string {
-  if (typeof verdict === "string" && verdict) return verdict;
-  throw new TypeError(`The check must give true or a reason, got ${JSON.stringify(verdict)}`);
 }
 
 /** A PASS first, then the highest score, then the latest; without any grade, the latest draft. */

@@ -15,7 +15,7 @@
  * From effective-agents 0.1.0: patterns/route.ts
  */
 
-import { checkFunction, checkText, LlmOutputError } from "./errors.ts";
+import { checkFunction, checkText, LlmOutputError, shown } from "./errors.ts";
 import { fold } from "./fold.ts";
 import { type LlmCall, type PatternOptions, type Work, withSignal } from "./llm-call.ts";
 import { checkName, runPattern, step } from "./step.ts";
@@ -138,7 +138,8 @@ function reAsk({ label }: Reading, routes: Routes): string {
 /** Checks what the caller gave, and maps each folded name to the name. */
 function checkRoutes(routes: Routes, fallback: string | undefined): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
-  for (const [name, { when, run }] of Object.entries(routes ?? {})) {
+  for (const [name, route] of Object.entries(routes ?? {})) {
+    const { when, run } = Object(route) as Route<unknown>;
     checkName(name);
     checkFunction(`run of "${name}"`, run);
     checkText(`when of "${name}"`, when);
@@ -148,8 +149,8 @@ function checkRoutes(routes: Routes, fallback: string | undefined): ReadonlyMap<
     names.set(label, name);
   }
   if (names.size === 0) throw new TypeError("At least one route is needed, got none");
-  if (fallback !== undefined && !Object.hasOwn(routes, fallback)) {
-    throw new TypeError(`The fallback must be one of the routes, got "${fallback}"`);
+  if (fallback !== undefined && ![...names.values()].includes(fallback)) {
+    throw new TypeError(`The fallback must be one of the routes, got ${shown(fallback)}`);
   }
   return names;
 }

@@ -147,7 +147,7 @@ export function runPattern<T>(
 /** Throws a `TypeError` unless `name` can be part of a path: for names that a caller hands in. */
 export function checkName(name: string): void {
   if (typeof name !== "string" || name.trim() === "" || name.includes("/") || name.includes("#")) {
-    const got = JSON.stringify(name);
+    const got = typeof name === "string" ? JSON.stringify(name) : inspect(name, { depth: 1 });
     throw new TypeError(`A step's name must be non-empty, without "/" and "#", got ${got}`);
   }
 }

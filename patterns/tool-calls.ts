@@ -90,11 +90,9 @@ export function prepareTools(tools: readonly Tool[], maxChars: number): RunTools
   const checkOf = inputChecks();
   const known = new Map<string, { readonly tool: Tool; readonly faultIn: InputCheck }>();
   for (const tool of tools) {
-    const { name } = tool;
+    const { name } = Object(tool) as Tool;
     if (typeof name !== "string" || !/^[\w-]{1,64}$/.test(name)) {
-      throw new TypeError(
-        `A tool's name must match [A-Za-z0-9_-]{1,64}, got ${JSON.stringify(name)}`,
-      );
+      throw new TypeError(`A tool's name must match [A-Za-z0-9_-]{1,64}, got ${shown(name)}`);
     }
     checkFunction(`run of tool "${name}"`, tool.run);
     if (known.has(name)) throw new TypeError(`Tools need names of their own, got two "${name}"`);

@@ -81,15 +81,16 @@ export async function vote(
   const ballots = questions.map((): Ballot => ({ status: "not started" }));
   // At half or less two answers could get there, and the first to come must not win by that.
   const canStopEarly = threshold > questions.length / 2;
+  const votes = new Map<string, number>();
+  let lead = 0;
   let next = 0;
   let inFlight = 0;
 
-  const lead = () => count(ballots)[0]?.votes ?? 0;
   const isCertain = () => {
     const open = inFlight + questions.length - next;
-    return canStopEarly && (lead() >= threshold || lead() + open < threshold);
+    return canStopEarly && (lead >= threshold || lead + open < threshold);
   };
-  const wanted = () => (asNeeded && canStopEarly ? threshold - lead() : questions.length);
+  const wanted = () => (asNeeded && canStopEarly ? threshold - lead : questions.length);
 
   // Each job is a lane that takes the next voter from the one queue. There is a lane for each voter, so that
   // all can start at once; `asNeeded`, most lanes end here at once, and the rest go on from voter to voter.
@@ -100,7 +101,9 @@ export async function vote(
       try {
         const llm = withSignal(controller.signal, options.llm);
         const ask = () => askVoter(questions[index] ?? "", llm);
-        ballots[index] = await step(`voter[${index}]`, ask, controller.signal);
+        const ballot = await step(`voter[${index}]`, ask, controller.signal);
+        ballots[index] = ballot;
+        if (ballot.status === "voted") lead = Math.max(lead, addVote(votes, ballot.answer));
       } catch (error) {
         const { aborted, reason } = controller.signal;
         if (aborted && error === reason) ballots[index] = { status: "cancelled" };
@@ -153,6 +156,14 @@ function throwFailures(ballots: readonly Ballot[], budget: BudgetError | undefin
   if (budget) throw budget;
   const failures = ballots.flatMap((b) => (b.status === "failed" ? [b.error] : []));
   if (failures.length > 0) throw new AggregateError(failures, "No voter answered");
+}
+
+/** Counts a vote, and gives how many its answer has now. */
+function addVote(votes: Map<string, number>, answer: string): number {
+  const key = fold(answer);
+  const count = (votes.get(key) ?? 0) + 1;
+  votes.set(key, count);
+  return count;
 }
 
 function count(ballots: readonly Ballot[]): VoteResult["counts"] {

@@ -20,7 +20,7 @@
  * From effective-agents 0.1.0: patterns/xml.ts
  */
 import { XMLParser, XMLValidator } from "fast-xml-parser";
-import { isBlank, LlmOutputError } from "./errors.ts";
+import { isBlank, LlmOutputError, shown } from "./errors.ts";
 
 /** One complete element. */
 export interface Tagged<T extends string = string> {
@@ -47,6 +47,7 @@ export interface Tagged<T extends string = string> {
  * // [{ tag: "task", text: "Sort an Array<number>", raw: …, attributes: Map { "id" => "a" } }]
  */
 export function parseTags<const T extends string>(reply: string, tags: readonly T[]): Tagged<T>[] {
+  checkReply(reply);
   checkTags(tags);
   const elements = findElements(reply, tags);
   if (!elements.some(isCoded)) {
@@ -310,6 +311,12 @@ interface Parsed {
 
 const isFilled = ({ text }: Tagged) => !isBlank(text);
 
+/** What an `llm` of one's own gives may be anything. */
+function checkReply(reply: string): void {
+  if (typeof reply === "string") return;
+  throw new TypeError(`The model's reply must be a text, got ${shown(reply)}`);
+}
+
 function checkTags(tags: readonly string[]): void {
   for (const tag of tags) checkName(tag);
   const different = new Set(tags.map((tag) => tag.toLowerCase()));
@@ -319,8 +326,8 @@ function checkTags(tags: readonly string[]): void {
 
 function checkName(name: string): void {
   if (typeof name === "string" && PLAIN_NAME.test(name)) return;
-  const got = JSON.stringify(name);
-  throw new TypeError(`A tag or attribute must have a plain name such as "label", got ${got}`);
+  const rule = `A tag or attribute must have a plain name such as "label"`;
+  throw new TypeError(`${rule}, got ${shown(name)}`);
 }
 
 const PLAIN_NAME = /^[A-Za-z][A-Za-z0-9_-]*$/;

@@ -183,18 +183,30 @@ test.for(["", " \n"])("refuses an input with nothing in it (%j)", async (input) 
   expect(calls).toHaveLength(0);
 });
 
-test.for([false, undefined, null, "", 1, {}, Object.create(null)])(
-  "refuses a verdict that is neither true nor a reason (%j)",
-  async (verdict) => {
-    const gate = () => verdict as true; // the compiler would refuse it
-    const run = chain("log", { steps: [{ name: "notes", run: () => "text", gate }] });
-    const error = await rejection(run);
-    expect(error).toBeInstanceOf(TypeError);
-    expect(error).toMatchObject({
-      message: expect.stringContaining('"notes" must give true or a'),
-    });
-  },
-);
+const circular: { self?: unknown } = {};
+circular.self = circular;
+
+test.for<readonly [string, unknown]>([
+  ["false", false],
+  ["undefined", undefined],
+  ["null", null],
+  ["an empty text", ""],
+  ["a blank", " "],
+  ["1", 1],
+  ["a BigInt", 5n],
+  ["a symbol", Symbol("no")],
+  ["an object", {}],
+  ["one without a prototype", Object.create(null)],
+  ["a circle", circular],
+])("refuses a verdict that is neither true nor a reason: %s", async ([, verdict]) => {
+  const gate = () => verdict as true; // the compiler would refuse it
+  const run = chain("log", { steps: [{ name: "notes", run: () => "text", gate }] });
+  const error = await rejection(run);
+  expect(error).toBeInstanceOf(TypeError);
+  expect(error).toMatchObject({
+    message: expect.stringContaining('"notes" must give true or a reason, got '),
+  });
+});
 
 test.for([
   ["at least one step", []],
@@ -473,4 +485,10 @@ test("types what a step and a gate give", async () => {
   const gate = () => false;
   // @ts-expect-error A gate gives true or a reason, and never false.
   await rejection(chain("log", { steps: [{ name: "a", run: () => "1", gate }] }));
+});
+
+test.for([undefined, null, 5n, "a"])("refuses %s in place of a step", async (step) => {
+  const error = await rejection(chain("log", { steps: [step as never] }));
+  expect(error).toBeInstanceOf(TypeError);
+  expect(String(error)).toContain("name must be non-empty");
 });

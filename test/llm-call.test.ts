@@ -11,6 +11,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
 import { follow } from "../patterns/fan-out.ts";
 import {
+  type CallOptions,
   createLlm,
   type Layer,
   type LlmCall,
@@ -701,7 +702,9 @@ test.for([
   { ...message("4"), content: [{ type: "text" }] },
   { ...message("4"), model: undefined },
   { ...message("4"), usage: null },
-])("throws when a layer gives %s for a message, before another layer reads it", async (bad) => {
+  5n,
+  Object.assign(Object.create(null), { size: 5n }),
+])("throws when a layer gives %o for a message, before another layer reads it", async (bad) => {
   const odd: Layer = () => async () => bad as Message; // what layers without types give
   let read: unknown;
   const outer: Layer = (next) => async (params, call) => {
@@ -1020,6 +1023,28 @@ test("puts calls under a signal, beside the signal that they are given", async (
     await gone;
   }
   expect(withSignal(undefined, llmCall)).toBe(llmCall);
+});
+
+test.for<readonly [string, () => unknown]>([
+  [
+    "throws at once",
+    () => {
+      throw new Error("no");
+    },
+  ],
+  ["gives no promise", () => "4"],
+])("leaves a call alone that has ended, where an llm %s", async ([, answer]) => {
+  const [outer, own] = [new AbortController(), new AbortController()];
+  let lent: AbortSignal | undefined;
+  const llm = (_: unknown, options?: CallOptions) => {
+    lent = options?.signal;
+    return answer();
+  };
+  // What callers without types hand in.
+  const call = withSignal(outer.signal, llm as LlmCall)("Hi", { signal: own.signal });
+  expect(await call.catch(String)).toMatch(/^(Error: no|4)$/);
+  outer.abort("later");
+  expect(lent?.aborted).toBe(false);
 });
 
 test("reports an aborted call as cancelled, and its step too", async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { chain } from "../patterns/chain.ts";
-import { BudgetError, RecordingError } from "../patterns/errors.ts";
+import { BudgetError, RecordingError, shown } from "../patterns/errors.ts";
 import type { OnError } from "../patterns/fan-out.ts";
 import { createBudget } from "../patterns/layers/budget.ts";
-import { createLlm, type Layer, type LlmOptions } from "../patterns/llm-call.ts";
+import { createLlm, type Layer, type LlmCall, type LlmOptions } from "../patterns/llm-call.ts";
 import { orchestrate } from "../patterns/orchestrate.ts";
 import { refine } from "../patterns/refine.ts";
 import { route } from "../patterns/route.ts";
@@ -192,3 +192,23 @@ test.for([
     expect([output.status, ...inner]).toContain("budget");
   },
 );
+
+const PATTERNS: Readonly<Record<string, (llm: LlmCall) => Promise<unknown>>> = {
+  chain: (llm) => chain("Hi", { llm, steps: [{ name: "a", run: (text, { llm }) => llm(text) }] }),
+  route: (llm) => route("Hi", { llm, routes: { a: { when: "always", run: () => 1 } } }),
+  vote: (llm) => vote("Well?", { llm }),
+  orchestrate: (llm) => orchestrate("Hi", { llm }),
+  refine: (llm) => refine("Hi", { llm, criteria: "good" }),
+};
+
+test.for(
+  Object.keys(PATTERNS).flatMap((name) =>
+    [undefined, null, 7, { text: "Hi" }].map((reply) => [name, reply] as const),
+  ),
+)("%s says what is wrong with an llm that gives %j", async ([name, reply]) => {
+  const llm = async () => reply as unknown as string; // the compiler would refuse it
+  const error = await rejection(PATTERNS[name]?.(llm) ?? Promise.resolve());
+  expect(error).toBeInstanceOf(TypeError);
+  expect(String(error)).toContain(`must be a text`);
+  expect(String(error)).toContain(`got ${shown(reply)}`);
+});

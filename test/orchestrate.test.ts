@@ -619,6 +619,17 @@ test("sends back any plan with a circle, and never starts or waits on one", asyn
   await fc.assert(isSentBack, { numRuns: 40 });
 });
 
+test("names the circle alone, however many tasks wait for it or were free", async () => {
+  const count = 3_000;
+  const waiting = Array.from({ length: count }, (_, n) => task(`t${n}`, n ? `t${n - 1}` : "a"));
+  const free = Array.from({ length: count }, (_, n) => task(`f${n}`, n ? `f${n - 1}` : ""));
+  const circle = [task("a", "b f9"), task("b", "a a")];
+  const faulty = planOf(...waiting, ...circle, ...free.toReversed());
+  const { llm } = scripted([faulty, faulty]);
+  const error = await rejection(orchestrate("Compare", { llm, maxTasks: 3 * count }));
+  expect(String(error)).toMatch(/these tasks wait for each other: a, b$/);
+});
+
 test("narrows the result by its status, and a task by its own", async () => {
   const { llm } = scripted([planOf(task("a")), "A", "All"]);
   const result = await orchestrate("Compare", { llm });
@@ -652,4 +663,13 @@ test.for(["", undefined])("refuses a worker's result that is no text (%j)", asyn
   const worker = () => result as string; // the compiler would refuse undefined
   const error = await rejection(orchestrate("Compare", { llm, worker }));
   expect(error).toMatchObject({ name: "TypeError", message: expect.stringContaining("task a") });
+});
+
+test.for(["", undefined])("refuses a combined answer that is no text (%j)", async (answer) => {
+  const { llm } = scripted([planOf(task("a")), "A", () => answer as string]);
+  const error = await rejection(orchestrate("Compare", { llm }));
+  expect(error).toMatchObject({
+    name: "TypeError",
+    message: expect.stringContaining("combined answer must be a text"),
+  });
 });

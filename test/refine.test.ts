@@ -222,16 +222,24 @@ test("returns the latest draft, without a grade, when the check refused them all
   expect(result.grade).toBe(undefined);
 });
 
-test.for([false, undefined, "", 0, null, {}])(
-  "refuses a check that gives neither true nor a reason (%j)",
-  async (verdict) => {
-    const check = () => verdict as true; // the compiler would refuse it
-    const { llm } = scripted([drafts("one")]);
-    const error = await rejection(refine("Write", { llm, criteria, check }));
-    expect(error).toBeInstanceOf(TypeError);
-    expect(error).toMatchObject({ message: expect.stringContaining("must give true or a reason") });
-  },
-);
+test.for<readonly [string, unknown]>([
+  ["false", false],
+  ["undefined", undefined],
+  ["an empty text", ""],
+  ["0", 0],
+  ["null", null],
+  ["a BigInt", 5n],
+  ["an object", {}],
+  ["one without a prototype", Object.create(null)],
+])("refuses a check that gives neither true nor a reason: %s", async ([, verdict]) => {
+  const check = () => verdict as true; // the compiler would refuse it
+  const { llm } = scripted([drafts("one")]);
+  const error = await rejection(refine("Write", { llm, criteria, check }));
+  expect(error).toBeInstanceOf(TypeError);
+  expect(error).toMatchObject({
+    message: expect.stringContaining("check must give true or a reason, got "),
+  });
+});
 
 test.for([
   ["pass", "7", 7],

@@ -326,6 +326,29 @@ test("types the fallback and the routes", async () => {
   await rejection(route("Hi", { llm, routes: { a: { when: "x", run: (n: number) => n } } }));
 });
 
+test.for<readonly [string, unknown]>([
+  ["another name", "b"],
+  ["a symbol", Symbol("a")],
+  ["an object without a prototype", Object.create(null)],
+])("refuses %s for the fallback, before any call", async ([, fallback]) => {
+  const { llm, calls } = scripted(["<label>a</label>"]);
+  const routes = { a: { when: "x", run: () => 1 } };
+  const error = await rejection(route("Hi", { llm, routes, fallback: fallback as "a" }));
+  expect(error).toMatchObject({
+    name: "TypeError",
+    message: expect.stringContaining("fallback must be one of the routes, got "),
+  });
+  expect(calls).toHaveLength(0);
+});
+
+test.for([undefined, null, 5n, "a"])("refuses %s in place of a route", async (entry) => {
+  const error = await rejection(route("Hi", { routes: { a: entry as never } }));
+  expect(error).toMatchObject({
+    name: "TypeError",
+    message: expect.stringContaining('run of "a" must be a function'),
+  });
+});
+
 test("refuses a route without a function, before any call", async () => {
   const { llm, calls } = scripted(["<label>a</label>"]);
   const routes = { a: { when: "always" } };

@@ -6,7 +6,13 @@
 import { setImmediate } from "node:timers/promises";
 import { SpanStatusCode } from "@opentelemetry/api";
 import { expect, onTestFinished, test } from "vitest";
-import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
+import {
+  BudgetError,
+  HaltError,
+  LlmOutputError,
+  RecordingError,
+  shown,
+} from "../patterns/errors.ts";
 import {
   annotate,
   callStep,
@@ -118,21 +124,31 @@ test("calls an unnamed call outside of steps the run call, observed or not", asy
   expect(await observe(() => {}, observed)).toEqual(["call", "call", "call"]);
 });
 
-test.for(["", "  ", "a/b", "/", "a#2", 7, null, undefined, {}])(
-  "refuses the name %j before anything runs",
-  async (bad) => {
-    const name = bad as string; // what callers without types hand in
-    let ran = false;
-    const events = await eventsOf(async () => {
-      const error = await rejection(step(name, () => (ran = true)));
-      expect(error).toBeInstanceOf(TypeError);
-      expect(String(error)).toContain(`got ${JSON.stringify(name)}`);
-    });
-    expect(() => checkName(name)).toThrow(TypeError);
-    expect(ran).toBe(false);
-    expect(events).toEqual([]);
-  },
-);
+test.for([
+  "",
+  "  ",
+  "a/b",
+  "/",
+  "a#2",
+  7,
+  7n,
+  Symbol("a"),
+  null,
+  undefined,
+  {},
+  Object.create(null),
+])("refuses the name %o before anything runs", async (bad) => {
+  const name = bad as string; // what callers without types hand in
+  let ran = false;
+  const events = await eventsOf(async () => {
+    const error = await rejection(step(name, () => (ran = true)));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(String(error)).toContain(`got ${shown(bad)}`);
+  });
+  expect(() => checkName(name)).toThrow(TypeError);
+  expect(ran).toBe(false);
+  expect(events).toEqual([]);
+});
 
 test("allows brackets, spaces, dots and other languages in a name", async () => {
   for (const name of ["worker[3]", "a b", "v1.2", "日本", "constructor", "__proto__"]) {

@@ -10,7 +10,7 @@
  * From effective-agents 0.1.0: patterns/door/reply.ts
  */
 import type { Message, MessageStreamEvent, StopReason } from "@anthropic-ai/sdk/resources/messages";
-import { isBlank, LlmOutputError } from "../errors.ts";
+import { isBlank, LlmOutputError, shown } from "../errors.ts";
 import type { LlmParams } from "../llm-call.ts";
 
 /**
@@ -98,7 +98,7 @@ function asJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "";
   } catch {
-    return String(value);
+    return shown(value);
   }
 }
 

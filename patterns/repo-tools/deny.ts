@@ -9,6 +9,7 @@
  * From effective-agents 0.1.0: patterns/repo-tools/deny.ts
  */
 import { sep } from "node:path";
+import { inspect } from "node:util";
 import { ToolError } from "../tool.ts";
 import { createFilter } from "./filter.ts";
 import type { Entry } from "./sandbox.ts";
@@ -24,7 +25,7 @@ export type Denies = (parts: readonly string[]) => boolean;
  */
 export function createDeny(globs: readonly string[], root: string): Denies {
   if (!Array.isArray(globs) || !globs.every((glob) => typeof glob === "string")) {
-    throw new TypeError(`deny must be a list of globs, got ${JSON.stringify(globs)}`);
+    throw new TypeError(`deny must be a list of globs, got ${inspect(globs)}`);
   }
   const filters = globs.map((glob) => filterOf(glob, root));
   return (parts) => {

@@ -21,6 +21,7 @@
  */
 import * as fs from "node:fs";
 import { join, relative, sep } from "node:path";
+import { inspect } from "node:util";
 import { ToolError } from "../tool.ts";
 import { createDeny, type Denies } from "./deny.ts";
 import { explainMissing } from "./missing.ts";
@@ -79,7 +80,7 @@ export function createSandbox(root: string, options: SandboxOptions = {}): Sandb
   const real =
     typeof root === "string" && root !== "" && attempt(() => fs.realpathSync.native(root));
   if (!real || !fs.statSync(real).isDirectory() || isKernels(real)) {
-    throw new TypeError(`The root must be a folder of files, got ${JSON.stringify(root)}`);
+    throw new TypeError(`The root must be a folder of files, got ${inspect(root)}`);
   }
   return { root: real, denies: createDeny(deny, real), openFiles };
 }
