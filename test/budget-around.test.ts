@@ -1,4 +1,5 @@
 /** A budget around patterns and recordings: apart from its own tests, which are copied without those. */
+import { RateLimitError } from "@anthropic-ai/sdk";
 import { expect, test } from "vitest";
 import { chain } from "../patterns/chain.ts";
 import type { Prices } from "../patterns/cost.ts";
@@ -190,4 +191,20 @@ test("keeps what a second attempt may have cost, behind one that wasn't billed",
   await rejection(llmCall("Hi"));
   expect(server.requests).toHaveLength(2);
   expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 10, calls: 1 }]);
+});
+
+test.for<readonly [string, [Answer, Answer], Error | undefined]>([
+  ["answered", [lose, reply("Yes", usage(4))], undefined],
+  ["refused", [lose, fails(429)], new RateLimitError(429, undefined, "no", new Headers())],
+])("keeps what a lost attempt may have cost, behind which the next one was %s", async (row) => {
+  const [, answers, error] = row;
+  const retry: Layer = (next) => (params, call) =>
+    next(params, call).catch(() => next(params, call));
+  const { server, budget, llmCall } = await openServer({ usd: 30 }, answers, { inside: [retry] });
+  const outcome = await llmCall("Hi").catch((thrown) => thrown);
+  if (error) expect(outcome).toBeInstanceOf(error.constructor);
+  else expect(outcome).toBe("Yes");
+  expect(server.requests).toHaveLength(2);
+  expect(budget.spent()).toEqual(error ? NONE : { usd: 4, calls: 1 });
+  expect(budget.unsettled()).toEqual({ usd: 10, calls: 1 });
 });

@@ -5,10 +5,10 @@
  */
 import { getEventListeners } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
-import { APIConnectionError, InternalServerError } from "@anthropic-ai/sdk";
+import Anthropic, { APIConnectionError, InternalServerError } from "@anthropic-ai/sdk";
 import type { Message, MessageCreateParams } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Price, Prices } from "../patterns/cost.ts";
 import type { MessagesClient } from "../patterns/door/send.ts";
 import { BudgetError, HaltError, LlmOutputError, RecordingError } from "../patterns/errors.ts";
@@ -282,6 +282,58 @@ test("lets a call wait that fits only once others have settled", async () => {
   expect(budget.spent()).toEqual({ usd: 10, calls: 3 });
 });
 
+test("lets nobody pass who waited longer and fits as well", async () => {
+  const { sent, ask } = open({ usd: 10 });
+  const runs = [ask(10), ask(6)];
+  await turn();
+  sent[0]?.answer(0);
+  await runs[0];
+  // It comes when there is room, and the one that waits has not been told of it yet.
+  runs.push(ask(7));
+  await turn();
+  await turn();
+  expect(sent.map(({ params }) => params.max_tokens)).toEqual([10, 6]);
+  sent[1]?.answer(0);
+  await turn();
+  await turn();
+  sent[2]?.answer(0);
+  expect(await Promise.all(runs)).toEqual(["Yes", "Yes", "Yes"]);
+});
+
+test("does as much for a call that waits, however many others settle meanwhile", async () => {
+  const listening = vi.spyOn(EventTarget.prototype, "addEventListener");
+  onTestFinished(() => listening.mockRestore());
+  const listened: number[] = [];
+  for (const count of [10, 100]) {
+    const { sent, ask } = open({ usd: 1 }, { concurrency: 1000 });
+    const { signal } = withAbort();
+    listening.mockClear();
+    const runs = Array.from({ length: count }, () => ask(1, signal));
+    for (let i = 0; i < count; i += 1) {
+      while (sent.length <= i) await turn();
+      sent[i]?.answer(0);
+    }
+    await Promise.all(runs);
+    listened.push(listening.mock.calls.length / count);
+  }
+  const [few = 0, many = 0] = listened;
+  expect(few).toBeGreaterThan(0);
+  expect(many).toBeLessThanOrEqual(few);
+});
+
+test("spends to the last cent", async () => {
+  const prices: Prices = new Map([["m", { input: 0, output: 10, source: "test" }]]);
+  const { budget, sent, ask } = open({ usd: 0.3, prices });
+  for (let i = 0; i < 3; i += 1) {
+    const run = ask(10_000);
+    await turn();
+    sent[i]?.answer(10_000);
+    await run;
+  }
+  expect(budget.spent()).toEqual({ usd: 0.3, calls: 3 });
+  expect(await rejection(ask(1))).toBeInstanceOf(BudgetError);
+});
+
 test("refuses a call that can't fit, sends nothing, and says where and why", async () => {
   const { budget, sent, llm } = open({ usd: 10 });
   const run = llm.llmCall("Hi", { max_tokens: 10 });
@@ -517,6 +569,19 @@ test.for([400, 401, 404, 413, 429, 500, 529])(
   },
 );
 
+test("releases the reservation of a call that the SDK couldn't send", async () => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv("ANTHROPIC_CONFIG_DIR", "/nonexistent");
+  const client = new Anthropic({ apiKey: null, authToken: null, baseURL: "http://127.0.0.1:9" });
+  for (const onText of [undefined, () => {}]) {
+    const { budget, ask: _, llm } = open({ calls: 1 }, { client });
+    for (let i = 0; i < 2; i += 1) {
+      expect(String(await rejection(llm.llmCall("Hi", { onText })))).toContain("authentication");
+    }
+    expect(amounts(budget)).toEqual({ spent: NONE, reserved: NONE, unsettled: NONE });
+  }
+});
+
 test("releases the reservation of a call that was never made", async () => {
   for (const error of [new RecordingError("not on the tape"), new BudgetError("no money inside")]) {
     const refuse: Layer = () => async () => {
@@ -732,6 +797,49 @@ test("holds both budgets of a stack, the process's and the request's", async () 
   });
   expect(amounts(c.budget)).toEqual({ spent: NONE, reserved: NONE, unsettled: NONE });
   expect(sent).toHaveLength(2);
+});
+
+test("has no two calls wait for each other, whatever the order of their budgets", async () => {
+  const a = createBudget({ calls: 2, prices: PRICES });
+  const b = createBudget({ calls: 2, prices: PRICES });
+  const { sent, llm } = open({ usd: 99 }, { max_tokens: 1 });
+  const doors = [
+    [a.layer, b.layer],
+    [b.layer, a.layer],
+  ].map((layers) => llm.with({ layers }));
+  const runs = [...doors, ...doors].map(({ llmCall }) => llmCall("Hi").catch((error) => error));
+  for (let i = 0; i < 2; i += 1) {
+    while (sent.length <= i) await turn();
+    sent[i]?.answer(1);
+  }
+  const ended = await Promise.all(runs);
+  expect(ended.filter((outcome) => outcome === "Yes")).toHaveLength(2);
+  expect(ended.filter((outcome) => outcome instanceof BudgetError)).toHaveLength(2);
+  for (const budget of [a, b]) {
+    expect(amounts(budget)).toEqual({
+      spent: { usd: 2, calls: 2 },
+      reserved: NONE,
+      unsettled: NONE,
+    });
+  }
+});
+
+test("lets others have what a call would hold that waits for another budget", async () => {
+  const shared = createBudget({ usd: 10, prices: PRICES });
+  const own = createBudget({ usd: 5, prices: PRICES });
+  const { sent, llm } = open({ usd: 99 }, { layers: [shared.layer], max_tokens: 5 });
+  const limited = llm.with({ layers: [own.layer] });
+  const runs = [limited, limited, llm].map(({ llmCall }) => llmCall("Hi"));
+  await turn();
+  await turn();
+  // The second waits for its own budget, and the third has its place in the shared one.
+  expect(sent).toHaveLength(2);
+  expect(shared.reserved()).toEqual({ usd: 10, calls: 2 });
+  sent[0]?.answer(0);
+  sent[1]?.answer(0);
+  while (sent.length < 3) await turn();
+  sent[2]?.answer(0);
+  expect(await Promise.all(runs)).toEqual(["Yes", "Yes", "Yes"]);
 });
 
 test("counts a call once in a door that has the budget twice, and calls beside it too", async () => {

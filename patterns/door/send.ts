@@ -16,7 +16,8 @@ import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { HaltError, LlmOutputError } from "../errors.ts";
 import { lend } from "../fan-out.ts";
 import type { CallOptions, Params } from "../llm-call.ts";
-import { annotate, reportText } from "../step.ts";
+import { annotate, noted, reportText } from "../step.ts";
+import { charge, isUnpaid } from "./bill.ts";
 import { asMessage, checkEvent, joined, notMessage, textIn } from "./reply.ts";
 import { type BodyWatch, watchBody } from "./silence.ts";
 
@@ -49,31 +50,32 @@ export async function request(
     const turn = slots.take(own);
     // Not awaited where there is a place: each promise costs the call a hundredth of its time.
     if (turn) await turn;
+    const takeBack = charge();
     try {
-      // Budgets and displays ask for it: what was cancelled before this has cost nothing.
-      annotate({ sent: true, unpaid: false });
+      // Displays ask for it: what was cancelled before this has cost nothing.
+      annotate({ sent: true, recorded: undefined });
       const reply = streams
         ? await streamed(api, params, options, onText, watch)
         : await api.create(Object.assign({}, params, { stream: false as const }), options);
       return asMessage(reply, watch.body());
+    } catch (error) {
+      const isRecorded = noted("recorded") !== undefined;
+      // A client that runs middleware has sent nothing before it comes to ours: no key, an abort, …
+      if (!isRecorded && "middleware" in client && !watch.reached()) annotate({ sent: false });
+      const isRefused = !own?.aborted && !watch.succeeded() && isUnpaid(error);
+      if (isRefused || isRecorded || noted("sent") === false) takeBack();
+      throw error;
     } finally {
       slots.release();
     }
   } catch (error) {
     own?.throwIfAborted();
-    if (!watch.succeeded() && isUnpaid(error)) annotate({ unpaid: true });
     // Half a JSON text; in a stream such an error is the caller's own, thrown by onText.
     if (error instanceof SyntaxError && !streams) throw notWhole(error, watch.body() ?? "");
     throw error;
   } finally {
     release?.();
   }
-}
-
-/** Refused before it was sent, or answered with an HTTP error: neither is billed. */
-export function isUnpaid(error: unknown): boolean {
-  if (error instanceof HaltError) return true;
-  return error instanceof Error && "status" in error && typeof error.status === "number";
 }
 
 async function streamed(

@@ -26,6 +26,8 @@ export interface BodyWatch {
   /** The last body that was read to its end: whole, or 100 kB of what was to be a stream and has no
    * event in it. `undefined` for a stream of events, and where the response didn't come this way. */
   readonly body: () => string | undefined;
+  /** Whether a request has come as far as this: before, nothing has been sent. */
+  readonly reached: () => boolean;
   /** Whether the last response was a success: whatever is thrown after it, it's paid for. */
   readonly succeeded: () => boolean;
 }
@@ -38,11 +40,13 @@ const MAX_LINGER_MS = 1000;
 /** Makes the watch. `idleMs` is how long no byte may come, in milliseconds. */
 export function watchBody(idleMs: number): BodyWatch {
   let read: string | undefined;
+  let reached = false;
   let ok = false;
   const keep = (text: string | undefined) => {
     read = text;
   };
   const middleware: Middleware = async (request, next, ctx) => {
+    reached = true;
     const response = await next(request);
     const { body } = response;
     ok = response.ok;
@@ -56,7 +60,7 @@ export function watchBody(idleMs: number): BodyWatch {
     const text = () => readAll(response.body ?? body, idleMs, keep);
     return Object.assign(response, { text, json: () => text().then(JSON.parse) });
   };
-  return { middleware, body: () => read, succeeded: () => ok };
+  return { middleware, body: () => read, reached: () => reached, succeeded: () => ok };
 }
 
 async function readAll(body: Body, idleMs: number, keep: (text: string) => void): Promise<string> {

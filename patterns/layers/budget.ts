@@ -18,12 +18,14 @@
  * cache of a model without a price for that, no more stays reserved than it did cost at most.
  *
  * A call is one call, however often the SDK retries it. An attempt that was lost, and may have been
- * billed, isn't seen: for a strict limit set `maxRetries: 0` on the client.
+ * billed, isn't seen: for a strict limit set `maxRetries: 0` on the client. A layer that sends a call
+ * again, or elsewhere, goes before the budget (`layers: [retry, budget.layer]`): behind it all its requests
+ * are counted, but one alone was reserved for.
  *
- * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, usage.ts, door/
+ * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, usage.ts, door/, layers/budget/
  * From effective-agents 0.1.0: patterns/layers/budget.ts
  */
-import { setImmediate } from "node:timers";
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import {
   CACHE_WRITE,
   costAtMost,
@@ -33,10 +35,25 @@ import {
   priceOf,
   unboundedPart,
 } from "../cost.ts";
-import { BudgetError, checkCount, shown } from "../errors.ts";
-import { follow } from "../fan-out.ts";
+import { billed } from "../door/bill.ts";
+import { checkCount, shown } from "../errors.ts";
 import type { Layer, Params } from "../llm-call.ts";
 import { annotate, createScope, currentPath, noted } from "../step.ts";
+import {
+  type Amount,
+  add,
+  amountOf,
+  giveBack,
+  type Hold,
+  isHeld,
+  openLedger,
+  reserve,
+  reserveNow,
+  type Sum,
+  sumOf,
+} from "./budget/ledger.ts";
+
+export type { Amount } from "./budget/ledger.ts";
 
 /** The limits: at least one of the two. */
 export interface BudgetOptions {
@@ -46,12 +63,6 @@ export interface BudgetOptions {
   readonly calls?: number | undefined;
   /** Prices by model. Default: the table in cost.ts. */
   readonly prices?: Prices | undefined;
-}
-
-/** An amount of money, in US dollars, and of requests. */
-export interface Amount {
-  readonly usd: number;
-  readonly calls: number;
 }
 
 /** A budget, and where it stands. */
@@ -84,101 +95,56 @@ export function createBudget(options: BudgetOptions): Budget {
   const { usd = Number.POSITIVE_INFINITY, calls = Number.POSITIVE_INFINITY } = options;
   const { prices = PRICES } = options;
   checkLimits(options);
-  const spent = { usd: 0, calls: 0 };
-  const unsettled = { usd: 0, calls: 0 };
-  const inFlight = new Set<Hold>();
-  const waiting: (() => void)[] = [];
+  const ledger = openLedger({ usd, calls });
+  const { spent, held, unsettled } = ledger;
 
-  const fits = (most: Amount, held: Amount) =>
-    spent.usd + held.usd + unsettled.usd + most.usd <= usd &&
-    spent.calls + held.calls + unsettled.calls + most.calls <= calls;
-
-  const reserve = async (hold: Hold, isInner: boolean, signal: AbortSignal | undefined) => {
-    while (!fits(hold.most, sum(inFlight))) {
-      // A call made inside of another one can't wait: that one waits for it.
-      const held = isInner ? sum(inFlight) : NOTHING;
-      if (!fits(hold.most, held)) throw refusal(hold.most, held);
-      await nextSettlement(waiting, signal);
-    }
-    inFlight.add(hold);
-  };
-
-  const wakeAll = () => {
-    for (const wake of waiting.splice(0)) wake();
-  };
-
-  const refusal = (most: Amount, held: Amount) => {
-    if (spent.calls + held.calls + unsettled.calls + most.calls > calls) {
-      return new BudgetError(`The budget of ${calls} calls is used up`);
-    }
-    const left = usd - spent.usd - held.usd - unsettled.usd;
-    const why = `has $${left.toFixed(4)} left, and this call may cost $${most.usd.toFixed(4)}`;
-    return new BudgetError(`The budget of $${usd} ${why}: lower max_tokens, or raise the budget`);
+  const settle = ({ model, usage }: Message, most: Sum) => {
+    const cost = costOf(model, usage, prices);
+    if (cost !== undefined) return add(spent, sumOf({ usd: cost, calls: 1 }));
+    const atMost = costAtMost(model, usage, prices);
+    add(unsettled, atMost === undefined ? most : sumOf({ usd: atMost, calls: 1 }));
   };
 
   const layer: Layer = (next) => async (params, call) => {
-    const around = holds.getStore() ?? [];
-    const own = around.filter((hold) => inFlight.has(hold));
     const path = currentPath();
+    const around = (holds.getStore() ?? []).filter(isHeld);
+    const own = around.filter((hold) => hold.ledger === ledger);
     // The same call, in a door that has this budget twice.
     if (own.some((hold) => hold.path === path)) return next(params, call);
-    const most = { usd: mostItMayCost(params, prices, usd), calls: 1 };
-    const hold = { path, most };
-    await reserve(hold, own.length > 0, call.signal);
+    const most = sumOf({ usd: mostItMayCost(params, prices, usd), calls: 1 });
+    const hold = { ledger, path, most };
+    const ofThisCall = around.filter((outer) => outer.path === path);
+    if (own.length > 0) reserveNow(hold);
+    else await reserve(hold, ofThisCall, call.signal);
+    const bill = { path, requests: 0 };
     // What was noted of an earlier request, where a layer sends a call twice, says nothing of this one.
     annotate({ sent: false, recorded: undefined });
     try {
       call.signal?.throwIfAborted();
-      const message = await holds.run([...around, hold], () => next(params, call));
-      const { model, usage } = message;
-      const cost = costOf(model, usage, prices);
-      if (noted("recorded") !== undefined) return message;
-      if (cost !== undefined) add(spent, { usd: cost, calls: 1 });
-      else add(unsettled, { ...most, usd: costAtMost(model, usage, prices) ?? most.usd });
+      const send = () => billed(bill, () => next(params, call));
+      const message = await holds.run([...around, hold], send);
+      if (noted("recorded") === undefined) settle(message, most);
+      // Those before it, of a layer that sent the call again.
+      add(unsettled, most, Math.max(0, bill.requests - 1));
       return message;
     } catch (error) {
-      // What the door says, not the error: that may be a sibling's, or a layer's after a paid reply.
-      const isSent = noted("sent") === true && noted("recorded") === undefined;
-      if (isSent && noted("unpaid") !== true) add(unsettled, most);
+      add(unsettled, most, bill.requests);
       throw error;
     } finally {
-      inFlight.delete(hold);
-      // When what this call has led to is done: that may cancel those that wait.
-      if (waiting.length > 0) setImmediate(wakeAll);
+      giveBack(hold);
     }
   };
 
   return {
     layer,
-    spent: () => ({ ...spent }),
-    reserved: () => sum(inFlight),
-    unsettled: () => ({ ...unsettled }),
+    spent: () => amountOf(spent),
+    reserved: () => amountOf(held),
+    unsettled: () => amountOf(unsettled),
   };
-}
-
-/** What a call in flight has reserved. */
-interface Hold {
-  readonly path: string;
-  readonly most: Amount;
 }
 
 /** Of the call under way and of those that it was made inside of, whatever their budgets. */
 const holds = createScope<readonly Hold[]>();
-
-const NOTHING: Amount = { usd: 0, calls: 0 };
-
-type Running = { -readonly [Key in keyof Amount]: Amount[Key] };
-
-function add(total: Running, { usd, calls }: Amount): void {
-  total.usd += usd;
-  total.calls += calls;
-}
-
-function sum(holds: Iterable<Hold>): Amount {
-  const total = { ...NOTHING };
-  for (const { most } of holds) add(total, most);
-  return total;
-}
 
 function mostItMayCost(params: Params, prices: Prices, limit: number): number {
   const price = priceOf(params.model, prices);
@@ -194,23 +160,6 @@ function mostItMayCost(params: Params, prices: Prices, limit: number): number {
   const write = body.includes('"ttl":"1h"') ? CACHE_WRITE["1h"] : CACHE_WRITE["5m"];
   const input = Buffer.byteLength(body) * price.input * write;
   return (input + params.max_tokens * price.output) / 1_000_000;
-}
-
-async function nextSettlement(
-  waiting: (() => void)[],
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const { controller, release } = follow(signal);
-  try {
-    controller.signal.throwIfAborted();
-    await new Promise<void>((wake) => {
-      waiting.push(wake);
-      controller.signal.addEventListener("abort", () => wake(), { once: true });
-    });
-    controller.signal.throwIfAborted();
-  } finally {
-    release();
-  }
 }
 
 function checkLimits({ usd, calls }: BudgetOptions): void {

@@ -10,10 +10,10 @@
  */
 import { APIError, type Middleware } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
+import { charge, isUnpaid } from "../../patterns/door/bill.ts";
 import { asMessage } from "../../patterns/door/reply.ts";
-import { isUnpaid } from "../../patterns/door/send.ts";
 import type { Layer, Params, Send } from "../../patterns/llm-call.ts";
-import { annotate, callStep, reportCall } from "../../patterns/step.ts";
+import { annotate, callStep, noted, reportCall } from "../../patterns/step.ts";
 import { toolCallsIn } from "../../patterns/trace-file/tool-calls.ts";
 
 /** Makes a middleware of layers, to stand before all others. For calls that don't stream. */
@@ -24,14 +24,16 @@ export function layered(layers: readonly Layer[]): Middleware {
     const signal = options.signal ?? undefined;
     let response: Response | undefined;
     const send: Send = async () => {
-      annotate({ sent: true, unpaid: false });
+      const takeBack = charge();
+      annotate({ sent: true, recorded: undefined });
       try {
         response = await next(request);
         const body = await parse<Message>(response);
         if (response.ok) return asMessage(body);
         throw APIError.generate(response.status, body, undefined, response.headers);
       } catch (error) {
-        if (!signal?.aborted && isUnpaid(error)) annotate({ unpaid: true });
+        const isRefused = !signal?.aborted && isUnpaid(error);
+        if (isRefused || noted("recorded") !== undefined) takeBack();
         throw error;
       } finally {
         signal?.throwIfAborted();
