@@ -130,7 +130,7 @@ function recordingOn(
     const asked = canonicalRequest(request);
     const found = playback.find(asked);
     if (found) {
-      const response = await playback.play(found, request);
+      const response = await playback.play(found, request, call.signal ?? undefined);
       return isUseless(found.line) ? throughOwn(response, request, context) : response;
     }
     if (mode === "replay") return playback.miss();

@@ -303,6 +303,57 @@ test.each([
   },
 );
 
+test.each([
+  ["answered", { outcome: "replied" }, false],
+  ["cancelled", { outcome: "cancelled", reply: undefined }, true],
+] as const)(
+  "a recorded next attempt that was %s is made before a reply goes out that cancels it",
+  async (_, ending, wasSent) => {
+    const overloaded = { status: 529, headers: { "retry-after-ms": "50" }, body: { text: "" } };
+    const failed = { ...line("a", 0, 1), reply: overloaded };
+    const file = await tapeOf([failed, line("b", 0, 2), { ...line("a", 60, 10), ...ending }]);
+    const { llm, recording } = await open(file, { mode: "replay", pace: 1, maxRetries: 1 });
+    const controller = new AbortController();
+    const notes: unknown[] = [];
+    await observe(
+      (e) => e.type === "end" && e.kind === "call" && e.path === "a" && notes.push(e.notes),
+      () => {
+        const a = rejection(llm.llmCall("Hi", { name: "a", signal: controller.signal }));
+        const b = llm.llmCall("Hi", { name: "b" }).then(() => controller.abort());
+        return Promise.all([a, b]);
+      },
+    );
+    expect(recording.unused()).toEqual([]);
+    const recorded = { begin: 0, ms: 70, estimated: false };
+    expect(notes).toMatchObject([{ sent: wasSent, recorded }]);
+  },
+);
+
+test("a recorded next attempt that nobody makes holds up no other", async () => {
+  const overloaded = { status: 529, headers: {}, body: { text: "" } };
+  const failed = { ...line("a", 0, 1), reply: overloaded };
+  const file = await tapeOf([failed, line("b", 0, 2), line("a", 3, 4)]);
+  const { llm, recording } = await open(file, { mode: "replay", quietMs: 20 });
+  const a = rejection(llm.llmCall("Hi", { name: "a" }));
+  expect(await llm.llmCall("Hi", { name: "b" })).toBe("re: b");
+  expect(await a).toBeInstanceOf(APIError);
+  expect(recording.unused()).toEqual(["a"]);
+});
+
+test("a call cancelled while the SDK waits before its next attempt lets the next one go", async () => {
+  const overloaded = { status: 529, headers: { "retry-after": "600" }, body: { text: "" } };
+  const failed = { ...line("a", 0, 1), reply: overloaded };
+  const file = await tapeOf([failed, line("b", 0, 2), line("a", 3, 4)]);
+  const { llm } = await open(file, { mode: "replay", pace: 1, maxRetries: 1 });
+  const controller = new AbortController();
+  const a = rejection(llm.llmCall("Hi", { name: "a", signal: controller.signal }));
+  const b = llm.llmCall("Hi", { name: "b" });
+  for (let i = 0; i < 200; i++) await turn();
+  controller.abort(new Error("enough"));
+  expect(await a).toEqual(new Error("enough"));
+  expect(await b).toBe("re: b");
+});
+
 test("a call cancelled while its recorded time passes lets the next one go", async () => {
   const file = await tapeOf([line("a", 0, 600_000), line("b", 0, 600_001)]);
   const { llm } = await open(file, { mode: "replay", pace: 1 });

@@ -8,6 +8,10 @@
  * delivered once its body was read and the event loop has turned a few times with nothing new asked
  * for: whatever it decides (a vote that cancels the rest) is done before the next one goes out.
  *
+ * After a failed attempt nothing goes out until the recorded next one is asked for. The SDK waits by a
+ * timer, and else it would depend on the machine's load what comes first: the next attempt, or a reply
+ * that cancels it.
+ *
  * While the recorded time of a reply passes, or the wait before a retry, all is under way. A line
  * that nobody asks for would hold up all after it. So when somebody waits, and nothing at all
  * has moved for `quietMs`, the line is passed over; it can still be asked for later. The same quiet
@@ -19,9 +23,14 @@ import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises"
 
 /** Who may go next. */
 export interface Order {
+  /** Somebody asks for line `rank`: it holds up no other any more, but waits for its own turn. */
+  asked(rank: number): void;
   /** Resolves when it's the turn of line `rank`, which then is under way until `delivered(rank)`. */
   turn(rank: number, signal: AbortSignal | undefined): Promise<void>;
   delivered(rank: number): void;
+  /** Line `rank` is the next attempt of a call that has failed, and will be asked for after `ms`: no other
+   * goes before that, unless the signal fires. */
+  retry(rank: number, ms: number, signal: AbortSignal | undefined): Promise<void>;
   /** Resolves after `ms`, or when the signal fires. Until then nothing counts as quiet. */
   pause(ms: number, signal: AbortSignal | undefined): Promise<void>;
   /** Resolves when every line that is asked for has been delivered: a live call may go. */
@@ -52,6 +61,7 @@ export async function settled(): Promise<void> {
 /** @param expected The lines that hold up those after them until they are asked for. Here it only shrinks. */
 export function createOrder(expected: Set<number>, quietMs: number): Order {
   const waiters = new Set<Waiter>();
+  const retries = new Set<number>();
   let underWay: number | undefined;
   /** No line before this one is expected any more. */
   let reached = 0;
@@ -79,10 +89,11 @@ export function createOrder(expected: Set<number>, quietMs: number): Order {
   /** Lets go who may go now; else waits for quiet. */
   function proceed(): void {
     const first = firstLine();
-    if (underWay === undefined && first && isNext(first)) {
+    const isFree = underWay === undefined && retries.size === 0;
+    if (isFree && first && isNext(first)) {
       underWay = first.rank;
       release(first);
-    } else if (underWay === undefined && !first && expected.size === 0) {
+    } else if (isFree && !first && expected.size === 0) {
       releaseAll("live");
     }
     if (waiters.size > 0 && pauses === 0) {
@@ -103,6 +114,7 @@ export function createOrder(expected: Set<number>, quietMs: number): Order {
     const first = firstLine();
     const live = [...waiters].some((waiter) => waiter.kind === "live");
     if (underWay !== undefined) underWay = undefined;
+    else if (retries.size > 0) retries.clear();
     else if (first) for (const rank of expected) rank < first.rank && expected.delete(rank);
     else if (live) expected.clear();
     else return releaseAll("held");
@@ -150,24 +162,32 @@ export function createOrder(expected: Set<number>, quietMs: number): Order {
     });
   }
 
+  async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    if (ms > 0) {
+      pauses++;
+      stir();
+      // The caller knows whether its signal has fired.
+      await sleep(Math.min(ms, MAX_TIMER_MS), undefined, signal && { signal }).catch(() => {});
+      pauses--;
+    }
+    stir();
+  }
+
   return {
-    turn(rank, signal) {
+    asked(rank) {
       expected.delete(rank);
-      return wait(signal, { rank, kind: "line", notBefore: 0 });
+      retries.delete(rank);
     },
+    turn: (rank, signal) => wait(signal, { rank, kind: "line", notBefore: 0 }),
     delivered(rank) {
       if (underWay === rank) underWay = undefined;
       stir();
     },
-    async pause(ms, signal) {
-      if (ms > 0) {
-        pauses++;
-        stir();
-        // The caller knows whether its signal has fired.
-        await sleep(Math.min(ms, MAX_TIMER_MS), undefined, signal && { signal }).catch(() => {});
-        pauses--;
-      }
-      stir();
+    pause,
+    async retry(rank, ms, signal) {
+      retries.add(rank);
+      await pause(ms, signal);
+      if (signal?.aborted) retries.delete(rank);
     },
     live: (signal) => wait(signal, { rank: Infinity, kind: "live", notBefore: 0 }),
     hold: (signal, notBefore) => wait(signal, { rank: Infinity, kind: "held", notBefore }),

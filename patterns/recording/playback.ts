@@ -33,8 +33,13 @@ export interface Playback {
    * @throws {RecordingError} It has one, but for another request.
    */
   find(request: CanonicalRequest): Playable | undefined;
-  /** Waits for the line's turn and gives its reply. */
-  play(playable: Playable, request: ApiRequest): Promise<Response>;
+  /** Waits for the line's turn and gives its reply. `cancelled` is the whole call's signal: the request's own
+   * ends with its attempt. */
+  play(
+    playable: Playable,
+    request: ApiRequest,
+    cancelled: AbortSignal | undefined,
+  ): Promise<Response>;
   /** Resolves once a live call may go: all lines that are asked for have been delivered. */
   live(signal: AbortSignal | undefined): Promise<void>;
   /** Runs a call that, cancelled before it was sent, ends when its line says so. */
@@ -93,7 +98,9 @@ export function createPlayback(
     if (!found && other) {
       throw pathError(`has changed since it was recorded: ${difference(other, request)}`);
     }
-    if (found) found.used = true;
+    if (!found) return undefined;
+    found.used = true;
+    order.asked(found.rank);
     return found;
   }
 
@@ -110,7 +117,11 @@ export function createPlayback(
     return undefined;
   }
 
-  async function play(playable: Playable, request: ApiRequest): Promise<Response> {
+  async function play(
+    playable: Playable,
+    request: ApiRequest,
+    cancelled: AbortSignal | undefined,
+  ): Promise<Response> {
     const { line, call, rank } = playable;
     const signal = request.signal ?? undefined;
     // Made here, where the path is known.
@@ -142,8 +153,8 @@ export function createPlayback(
     playedUntil = Math.max(playedUntil, end);
     const pass = (share: number) => order.pause(ms * share, signal);
     const onTaken = () => {
-      // Where another attempt follows, the SDK waits before it asks.
-      if (isTriedAgain(playable)) void order.pause(retryMs(line, retries, pace), signal);
+      const next = nextAttempt(playable);
+      if (next) void order.retry(next.rank, retryMs(line, retries, pace), cancelled);
       underWay.delete(rank);
       order.delivered(rank);
     };
@@ -164,10 +175,10 @@ export function createPlayback(
     });
   }
 
-  /** Whether the attempt failed, and the tape has another one of the same call to come. */
-  function isTriedAgain({ line, key }: Playable): boolean {
-    if (line.reply && line.reply.status < 400) return false;
-    return firstLeft(line.path, (other) => other.key === key) !== undefined;
+  /** Where the attempt failed, the next one of the same call that the tape has. */
+  function nextAttempt({ line, key }: Playable): Playable | undefined {
+    if (line.reply && line.reply.status < 400) return undefined;
+    return firstLeft(line.path, (other) => other.key === key);
   }
 
   /** Cancelled calls end in the order of the tape too. */
