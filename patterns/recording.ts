@@ -77,7 +77,13 @@ export interface Recording extends AsyncDisposable {
   ): (params: P, call: C) => Promise<R>;
   /** The paths of recorded calls that were not asked for, cancelled ones apart. */
   unused(): readonly string[];
-  /** Resolves once everything is written. Until then nobody else can record to this tape. */
+  /**
+   * Resolves once the calls that wait for a reply have got it, and everything is written. Until then nobody
+   * else can record to this tape, and afterwards this recording makes no call. A stream that is still read
+   * isn't awaited; read on, it fails in place of its end.
+   *
+   * @throws {RecordingError} Something couldn't be written.
+   */
   close(): Promise<void>;
 }
 
@@ -138,10 +144,10 @@ function recordingOn(
     try {
       if (mode === "resume") await playback.live(request.signal ?? undefined);
     } catch (error) {
-      await log.begin(asked, request)({ outcome: "cancelled" });
+      await log.call(asked, request, (end) => end({ outcome: "cancelled" }));
       throw error;
     }
-    return callLive(request, next, call.signal, log.begin(asked, request));
+    return log.call(asked, request, (end) => callLive(request, next, call.signal, end));
   };
 
   return {

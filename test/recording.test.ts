@@ -800,6 +800,65 @@ test("a tape that can't be opened is let go", async () => {
   }
 });
 
+test("close waits for the calls in flight, holds the tape for them, and then no call is made", async () => {
+  const file = await tapeFile();
+  const { client, server, recording } = await live(file, [hold]);
+  const asked = step("a", () => askText(client, "Hi"));
+  const exchange = await server.received(1);
+  const closed = recording.close();
+  await expect(openRecording(file, { mode: "resume" })).rejects.toThrow("is being written");
+  reply("Hello")(exchange);
+  await closed;
+  expect((await linesOf(file)).map(({ path }) => path)).toEqual([undefined, "a"]);
+  expect(await asked).toBe("Hello");
+  const error = await rejection(step("b", () => ask(client, "Ho")));
+  expect(String(error)).toBe(
+    "RecordingError: b: The recording is closed: no more calls can be made",
+  );
+  expect(server.requests).toHaveLength(1);
+  expect(await readdir(join(file, ".."))).toEqual(["tape.jsonl"]);
+});
+
+test("a stream read on after close fails in place of its end, and isn't on the tape", async () => {
+  const file = await tapeFile();
+  let finish = () => {};
+  const events = eventsOf({ ...message("Hello") });
+  const answer = chunked([Buffer.from(events.slice(0, -1).join(""))], ({ response }) => {
+    finish = () => response.end(events.at(-1));
+  });
+  const { client, recording } = await live(file, [answer]);
+  const types: string[] = [];
+  const run = step("a", async () => {
+    const stream = await client.messages.create({ ...params({ content: "Hi" }), stream: true });
+    for await (const { type } of stream) {
+      types.push(type);
+      if (type !== "message_delta") continue;
+      await recording.close();
+      finish();
+    }
+  });
+  expect(String(await rejection(run))).toBe(
+    "RecordingError: a: The recording was closed before this reply's end",
+  );
+  expect(types.at(-1)).toBe("message_delta");
+  expect(await linesOf(file)).toHaveLength(1);
+});
+
+test("a call cancelled after close rejects with the signal's reason, and writes nothing more", async () => {
+  const file = await tapeFile();
+  const server = await startServer(fails(529, { "retry-after": "3600" }));
+  const recording = await openRecording(file, { mode: "record" });
+  const client = recordedClient(recording, { apiKey: KEY, baseURL: server.url, logLevel: "off" });
+  const { llmCall } = createLlm({ client, layers: [recording.layer] });
+  const controller = new AbortController();
+  const waiting = rejection(llmCall("Hi", { name: "a", signal: controller.signal }));
+  while ((await linesOf(file)).length === 1) await turn();
+  await recording.close();
+  controller.abort(new Error("enough"));
+  expect(await waiting).toEqual(new Error("enough"));
+  expect(await linesOf(file)).toHaveLength(2);
+});
+
 // What is kept, and what isn't
 
 test("no byte of the key gets in any file or error text, recorded, recorded again or resumed", async () => {

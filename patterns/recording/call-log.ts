@@ -1,15 +1,19 @@
 /**
  * Writes a line for every call that ends, however it ends.
  *
- *     begin() ─ sent ─── replied, broken ─► line
+ *     call()  ─ sent ─── replied, broken ─► line
  *                    └── cancelled ───────► line
  *     watch() ─ waits in a queue, or between two attempts ─ cancelled ─► line, without a request
  *
  * A call that is cancelled before it is sent never reaches the client's middleware; only a layer
  * around the door sees it begin and end. It is on the tape all the same, so that a replay knows it.
  *
+ * The log is closed when no call waits for its reply any more: what was paid for is on the tape. A stream
+ * is its reader's, who may have left it; whoever reads on later gets an error in place of its end.
+ *
  * From effective-agents 0.1.0: patterns/recording/call-log.ts
  */
+import { RecordingError } from "../errors.ts";
 import { currentPath } from "../step.ts";
 import type { Ending } from "./live.ts";
 import type { ApiRequest, CanonicalRequest } from "./request.ts";
@@ -18,20 +22,37 @@ import type { Tape, TapeLine } from "./tape.ts";
 
 /** What is going on, and where it is written when it ends. */
 export interface CallLog {
-  /** A call is about to be sent. The function that comes back writes how it ended. */
-  begin(asked: CanonicalRequest, request: ApiRequest): (ending: Ending) => Promise<void>;
+  /**
+   * Sends a call. `send` gets a function that writes how it ended.
+   *
+   * @throws {RecordingError} The log was closed before the call began.
+   */
+  call<T>(
+    asked: CanonicalRequest,
+    request: ApiRequest,
+    send: (end: (ending: Ending) => Promise<void>) => Promise<T>,
+  ): Promise<T>;
   /** Runs a call, and writes that it was cancelled where nobody else does. */
   watch<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T>;
-  /** Resolves once everything is written, and the tape may be written by others. */
+  /** Resolves once no call waits for its reply, everything is written, and others may write the tape. */
   close(): Promise<void>;
+}
+
+/** A call whose end isn't written yet. */
+interface OpenCall {
+  readonly path: string;
+  readonly signal: ApiRequest["signal"];
+  /** Its caller has the reply, of which a stream may still go on. */
+  answered: boolean;
 }
 
 /** Makes the log of a tape. Its clock goes on where the tape ends. */
 export function createCallLog(tape: Tape): CallLog {
   const tapeEnd = tape.lines.reduce((end, { begin, ms }) => Math.max(end, begin + ms), 0);
   const startedAt = performance.now() - tapeEnd;
-  const open = new Set<{ readonly path: string; readonly signal: ApiRequest["signal"] }>();
+  const open = new Set<OpenCall>();
   const closing = new Set<() => void>();
+  let closed = false;
 
   const now = () => Math.round((performance.now() - startedAt) * 1000) / 1000;
 
@@ -41,23 +62,41 @@ export function createCallLog(tape: Tape): CallLog {
     ms: Math.round((now() - begin) * 1000) / 1000,
   });
 
+  /** Lets those who close go on, if nothing is left to be written. */
+  function look(): void {
+    // A cancelled stream is over too, but its caller may know it before its line is written.
+    if ([...open].some(({ answered, signal }) => !answered || signal?.aborted)) return;
+    closed ||= closing.size > 0;
+    for (const goOn of closing) goOn();
+  }
+
   return {
-    begin(asked, request) {
+    async call(asked, request, send) {
+      if (closed) throw new RecordingError("The recording is closed: no more calls can be made");
       const begin = now();
-      const call = { path: currentPath(), signal: request.signal };
+      const call: OpenCall = { path: currentPath(), signal: request.signal, answered: false };
       open.add(call);
-      return async (ending) => {
+      const end = async (ending: Ending) => {
         try {
-          if (!ending) return;
+          if (!ending || (closed && ending.outcome === "cancelled")) return;
+          if (closed) {
+            throw new RecordingError("The recording was closed before this reply's end");
+          }
           const { outcome, ...rest } = ending;
           const times = timed(call.path, begin);
           const line: TapeLine = { ...times, outcome, request: asked, ...rest };
           await tape.append(withoutSecrets(line, request));
         } finally {
           open.delete(call);
-          for (const look of closing) look();
+          look();
         }
       };
+      try {
+        return await send(end);
+      } finally {
+        call.answered = true;
+        look();
+      }
     },
 
     async watch(send, signal) {
@@ -71,7 +110,7 @@ export function createCallLog(tape: Tape): CallLog {
           .slice(before)
           .some((line) => line.path === path && isFinal(line));
         const isSent = [...open].some((call) => call.path === path);
-        if (signal?.aborted && !written && !isSent) {
+        if (signal?.aborted && !written && !isSent && !closed) {
           await tape.append({ ...timed(path, begin), outcome: "cancelled" });
         }
         throw error;
@@ -79,12 +118,8 @@ export function createCallLog(tape: Tape): CallLog {
     },
 
     async close() {
-      // A cancelled call may reject before its line is written.
       await new Promise<void>((resolve) => {
-        const look = () => {
-          if (![...open].some((call) => call.signal?.aborted)) resolve();
-        };
-        closing.add(look);
+        closing.add(resolve);
         look();
       });
       await tape.close();
