@@ -4,7 +4,7 @@
  * From effective-agents 0.1.0: test/recording.test.ts
  */
 import { spawnSync } from "node:child_process";
-import { chmod, readdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
@@ -857,6 +857,23 @@ test("a call cancelled after close rejects with the signal's reason, and writes 
   controller.abort(new Error("enough"));
   expect(await waiting).toEqual(new Error("enough"));
   expect(await linesOf(file)).toHaveLength(2);
+});
+
+test("says of a tape that can't be written any more which it is, why, and whose reply isn't on it", async () => {
+  const file = join(await tapeFile(), "..", "new", "tape.jsonl");
+  const { client, server, recording } = await live(file, [hold]);
+  const run = (name: string) => rejection(step(name, () => ask(client, "Hi")));
+  const errors = [run("a"), run("b")];
+  await server.received(2);
+  await rm(join(file, ".."), { recursive: true });
+  for (const exchange of server.requests) reply("Hello")(exchange);
+  const why = `${file} can't be written: its folder is gone`;
+  for (const [i, name] of ["a", "b"].entries()) {
+    const error = await errors[i];
+    expect(error).toBeInstanceOf(RecordingError);
+    expect(String(error)).toBe(`RecordingError: ${name} isn't on the tape: ${why}`);
+  }
+  expect(String(await rejection(recording.close()))).toBe(`RecordingError: ${why}`);
 });
 
 // What is kept, and what isn't

@@ -34,13 +34,23 @@ export async function holdTape(file: string): Promise<Release> {
 }
 
 /** What the system says against a tape, with the tape's name. Any other error stays what it is. */
-export function namedError(file: string, error: unknown): unknown {
-  if (!(error instanceof Error && "syscall" in error && "code" in error)) return error;
-  const why = REASONS.get(String(error.code)) ?? error.message;
-  return new RecordingError(`${file} can't be opened: ${why}`);
+export function namedError(
+  file: string,
+  error: unknown,
+  what: "opened" | "written" = "opened",
+): unknown {
+  const why = refusal(error);
+  return why === undefined ? error : new RecordingError(`${file} can't be ${what}: ${why}`);
+}
+
+/** Why the system refuses a file, in words, if it does. */
+export function refusal(error: unknown): string | undefined {
+  if (!(error instanceof Error && "syscall" in error && "code" in error)) return undefined;
+  return REASONS.get(String(error.code)) ?? error.message;
 }
 
 const REASONS = new Map([
+  ["ENOENT", "its folder is gone"],
   ["EISDIR", "it's a folder"],
   ["ENOTDIR", "what should be its folder is a file"],
   ["EEXIST", "what should be its folder is a file"],

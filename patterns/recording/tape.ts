@@ -15,10 +15,10 @@
  */
 import { appendFile, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { RecordingError } from "../errors.ts";
-import { holdTape, namedError, type Release } from "./lock.ts";
+import { holdTape, namedError, type Release, refusal } from "./lock.ts";
 import { settled } from "./order.ts";
 import { holdsMessage, isWhole, type RecordedError, type RecordedReply } from "./reply.ts";
-import type { CanonicalRequest } from "./request.ts";
+import { type CanonicalRequest, pathError } from "./request.ts";
 import { checkHeader, isLine, isRecord, isTorn } from "./shape.ts";
 
 /** The tape's first line. */
@@ -54,7 +54,12 @@ export interface TapeLine {
 export interface Tape {
   readonly header: TapeHeader;
   readonly lines: readonly TapeLine[];
-  /** Adds a line. */
+  /**
+   * Adds a line.
+   *
+   * @throws {RecordingError} The system refuses it. So it is with all that come after it, so that what is
+   *   on the tape has no gaps.
+   */
   append(line: TapeLine): Promise<void>;
   /** Resolves once all lines are written, and lets others write. */
   close(): Promise<void>;
@@ -136,9 +141,22 @@ async function openHeld(
       written = done.then(settled);
       // The caller sees a failure, and so does `close`; here it mustn't count as unhandled.
       written.catch(() => {});
-      return done;
+      // What came may have been paid for: whoever asked must know that it isn't kept.
+      return done.catch((error: unknown) => {
+        const why = refusal(error);
+        if (why === undefined) throw error;
+        throw pathError(`isn't on the tape: ${file} can't be written: ${why}`);
+      });
     },
-    close: () => written.finally(release),
+    async close() {
+      try {
+        await written;
+      } catch (error) {
+        throw namedError(file, error, "written");
+      } finally {
+        await release();
+      }
+    },
   };
 }
 
