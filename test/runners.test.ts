@@ -3,11 +3,11 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, inject, test, vi } from "vitest";
 import { BudgetError } from "../patterns/errors.ts";
 import { collectTrace, type TraceCall, type TraceStep } from "../patterns/trace-file.ts";
 import { job as section } from "../runners/section.ts";
@@ -663,6 +663,26 @@ test("a recording that breaks off keeps the old one, and is gone on with without
     code: 0,
     stderr: "",
   });
+});
+
+test("record without a name goes on with the one that broke off", CHILD, async () => {
+  const to = await folder();
+  const program = join(to, "runners/shared/start.mjs");
+  await mkdir(dirname(program), { recursive: true });
+  await cp(inject("compiled"), program);
+  const recordings = join(to, "runners/recordings");
+  await cp(RECORDINGS, recordings, { recursive: true });
+  await symlink(join(ROOT, "patterns"), join(to, "patterns"));
+  await symlink(join(ROOT, "runners/levels"), join(to, "runners/levels"));
+  await writeFile(join(recordings, "vote.jsonl.partial"), "");
+  const server = await serve(fails(400));
+  const child = start(["record"], env(server.url), program);
+  expect(await child.ended).toMatchObject({ code: 1 });
+  expect(child.stderr()).toMatch(
+    /^Going on with vote, which broke off: those before it are recorded\n/,
+  );
+  const begun = NAMES.filter((name) => `\n${child.stdout()}`.includes(`\n${name}  `));
+  expect(begun).toEqual(NAMES.slice(NAMES.indexOf("vote")));
 });
 
 test(

@@ -29,8 +29,9 @@ export interface Started {
 export function start(
   argv: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  script = inject("compiled"),
 ): Started {
-  const child = spawn(process.execPath, [inject("compiled"), ...argv], {
+  const child = spawn(process.execPath, [script, ...argv], {
     cwd: ROOT,
     env,
     stdio: ["ignore", "pipe", "pipe"],
