@@ -27,7 +27,14 @@ import {
   notRun,
   outdated,
 } from "./approve/refusals.ts";
-import { checkCount, checkFunction, checkText, HaltError, RecordingError } from "./errors.ts";
+import {
+  checkCount,
+  checkFunction,
+  checkText,
+  HaltError,
+  inWords,
+  RecordingError,
+} from "./errors.ts";
 import { quoted, visible } from "./repo-tools/text.ts";
 import { step } from "./step.ts";
 import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
@@ -176,7 +183,7 @@ async function objectionTo(
     const said = await step("ask", () => Promise.race([asked(), cut]), signal);
     if (isYes(said)) return undefined;
     // What plain JavaScript hands over may be anything.
-    const words = said === undefined || said === null ? "" : String(said).trim();
+    const words = said === undefined || said === null ? "" : inWords(said).trim();
     return words ? `the person who was asked said ${quoted(words)}` : "nobody answered";
   } catch (error) {
     signal?.throwIfAborted();

@@ -95,8 +95,8 @@ test("shows what can't be seen, so that nothing passes for something else", asyn
   }
 });
 
-test.for([true, 1, {}, ["yes"], null])(
-  "an answer that is %j is no yes, and is told",
+test.for([true, 1, {}, Object.create(null), ["yes"], null])(
+  "an answer that is %o is no yes, and is told",
   async (said) => {
     // What plain JavaScript can hand over.
     const { paid, pay } = gate((() => said) as unknown as Ask);
