@@ -25,6 +25,7 @@ import type {
   MessageCreateParamsNonStreaming,
   MessageParam,
 } from "@anthropic-ai/sdk/resources/messages";
+import { newCall } from "./door/bill.ts";
 import { asMessage, checkStopReason, textOf } from "./door/reply.ts";
 import { createSlots, type MessagesClient, request, type Slots } from "./door/send.ts";
 import { checkCount, checkPrompt } from "./errors.ts";
@@ -158,7 +159,11 @@ function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesCl
     // Not by spreading: on Node 20 each `{ ...a, b }` is of a new hidden class, and slow to read.
     const complete = Object.assign({}, ready, given(params), { messages });
     checkCount("max_tokens", complete.max_tokens, leastTokens);
-    const message = await reportCall(complete, () => send(complete, call), call.signal);
+    const message = await reportCall(
+      complete,
+      () => newCall(() => send(complete, call)),
+      call.signal,
+    );
     checkStopReason(message, complete);
     return message;
   };

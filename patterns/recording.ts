@@ -227,10 +227,12 @@ async function throughOwn(
   request: ApiRequest,
   context: Parameters<Middleware>[2],
 ): Promise<Response> {
+  // So that it doesn't take the request for sent.
+  const replayed = { ...context, replayed: true };
   let next: MiddlewareNext = async () => response;
   for (const own of context.options?.middleware?.toReversed() ?? []) {
     const inner = next;
-    next = async (asked) => own(asked, inner, context);
+    next = async (asked) => own(asked, inner, replayed);
   }
   return next(request);
 }

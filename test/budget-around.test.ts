@@ -1,15 +1,25 @@
 /** A budget around patterns and recordings: apart from its own tests, which are copied without those. */
 import { RateLimitError } from "@anthropic-ai/sdk";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { chain } from "../patterns/chain.ts";
 import type { Prices } from "../patterns/cost.ts";
-import { BudgetError } from "../patterns/errors.ts";
+import { BudgetError, LlmOutputError } from "../patterns/errors.ts";
 import { type BudgetOptions, createBudget } from "../patterns/layers/budget.ts";
 import { createLlm, type Layer } from "../patterns/llm-call.ts";
 import { openRecording, recordedClient } from "../patterns/recording.ts";
 import { section } from "../patterns/section.ts";
+import { step } from "../patterns/step.ts";
 import { vote } from "../patterns/vote.ts";
-import { type Answer, fails, hold, lose, rejection, reply, startServer } from "./shared/server.ts";
+import {
+  type Answer,
+  fails,
+  hold,
+  lose,
+  raw,
+  rejection,
+  reply,
+  startServer,
+} from "./shared/server.ts";
 import { tapeFile } from "./shared/tape.ts";
 
 /** An output token costs a dollar and the input nothing, so that all sums are exact. */
@@ -207,4 +217,111 @@ test.for<readonly [string, [Answer, Answer], Error | undefined]>([
   expect(server.requests).toHaveLength(2);
   expect(budget.spent()).toEqual(error ? NONE : { usd: 4, calls: 1 });
   expect(budget.unsettled()).toEqual({ usd: 10, calls: 1 });
+});
+
+/** Has each request in a step of its own, as a layer may that wants to see it in a trace. */
+const named: Layer = (next) => (params, call) => step("attempt", () => next(params, call));
+/** Sends each call twice at once, and takes what comes first. */
+const race: Layer = (next) => (params, call) =>
+  Promise.any([next(params, call), next(params, call)]);
+
+test("counts a request that a layer makes in a step of its own", async () => {
+  const retry: Layer = (next) => (params, call) =>
+    next(params, call).catch(() => next(params, call));
+  const inside = [retry, named];
+  const { server, budget, llmCall } = await openServer({ usd: 30 }, [lose, lose], { inside });
+  await rejection(llmCall("Hi"));
+  expect(server.requests).toHaveLength(2);
+  expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 20, calls: 2 }]);
+});
+
+test("counts a request once that passes a budget twice, with a step in between", async () => {
+  const server = await startServer(reply("Yes", usage(4)));
+  const budget = createBudget({ calls: 9, prices: PRICES });
+  const layers = [budget.layer, named, budget.layer];
+  const { llmCall } = createLlm({ client: server.client(), model: "m", max_tokens: 10, layers });
+  await llmCall("Hi");
+  expect([budget.spent(), budget.unsettled()]).toEqual([{ usd: 4, calls: 1 }, NONE]);
+});
+
+test.for<readonly [string, readonly Layer[]]>([
+  ["as it is", []],
+  ["in a step of its own", [named]],
+])("spends nothing on a replay whose layer sends it %s", async ([, inside]) => {
+  const file = await tapeFile();
+  for (const mode of ["record", "replay"] as const) {
+    const server = await startServer(reply("Yes", usage(4)));
+    await using recording = await openRecording(file, { mode });
+    const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
+    const budget = createBudget({ usd: 30, prices: PRICES });
+    const layers = [budget.layer, ...inside];
+    await createLlm({ client, model: "m", max_tokens: 10, layers }).llmCall("Hi");
+    const spent = mode === "record" ? { usd: 4, calls: 1 } : NONE;
+    expect([budget.spent(), budget.unsettled()]).toEqual([spent, NONE]);
+  }
+});
+
+test("spends nothing on a replayed page in place of an answer", async () => {
+  const file = await tapeFile();
+  const server = await startServer(raw("<html>", {}));
+  for (const mode of ["record", "replay"] as const) {
+    await using recording = await openRecording(file, { mode });
+    const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
+    const budget = createBudget({ usd: 30, prices: PRICES });
+    const door = createLlm({ client, model: "m", max_tokens: 10, layers: [budget.layer] });
+    expect(await rejection(door.llmCall("Hi"))).toBeInstanceOf(LlmOutputError);
+    const unsettled = mode === "record" ? { usd: 10, calls: 1 } : NONE;
+    expect([budget.spent(), budget.unsettled()]).toEqual([NONE, unsettled]);
+  }
+});
+
+test("counts what goes out live beside the same call's replay", async () => {
+  const file = await tapeFile();
+  const server = await startServer(reply("Yes", usage(4)));
+  for (const layers of [[], [race]]) {
+    await using recording = await openRecording(file, { mode: "resume" });
+    const client = recordedClient(recording, { apiKey: "none", baseURL: server.url });
+    const budget = createBudget({ usd: 30, prices: PRICES });
+    const all = [...layers, budget.layer];
+    await createLlm({ client, model: "m", max_tokens: 10, layers: all }).llmCall("Hi");
+    await vi.waitFor(() => expect(budget.reserved()).toEqual(NONE));
+    expect(budget.spent()).toEqual({ usd: 4, calls: 1 });
+  }
+  expect(server.requests).toHaveLength(2);
+});
+
+test("keeps a request that is lost while another one of the same call waits for a slot", async () => {
+  const server = await startServer(lose, reply("Yes", usage(4)));
+  const budget = createBudget({ usd: 30, prices: PRICES });
+  const settings = { client: server.client(), model: "m", max_tokens: 10, concurrency: 1 };
+  const { llmCall } = createLlm({ ...settings, layers: [race, budget.layer] });
+  expect(await llmCall("Hi")).toBe("Yes");
+  expect(server.requests).toHaveLength(2);
+  expect(budget.spent()).toEqual({ usd: 4, calls: 1 });
+  expect(budget.unsettled()).toEqual({ usd: 10, calls: 1 });
+});
+
+test("counts a request that goes out when its call has been answered already", async () => {
+  const server = await startServer(reply("Yes", usage(4)));
+  const budget = createBudget({ usd: 30, prices: PRICES });
+  const settings = { client: server.client(), model: "m", max_tokens: 10, concurrency: 1 };
+  const { llmCall } = createLlm({ ...settings, layers: [budget.layer, race] });
+  await llmCall("Hi");
+  await server.received(2);
+  await vi.waitFor(() => expect(budget.unsettled()).toEqual({ usd: 10, calls: 1 }));
+  expect(budget.spent()).toEqual({ usd: 4, calls: 1 });
+});
+
+test("spends nothing on what a layer answers by itself", async () => {
+  let kept: ReturnType<ReturnType<Layer>> | undefined;
+  const cache: Layer = (next) => (params, call) => {
+    kept ??= next(params, call);
+    return kept;
+  };
+  const { server, budget, llmCall } = await openServer({ calls: 2 }, [reply("Yes", usage(4))], {
+    inside: [cache],
+  });
+  for (let i = 0; i < 5; i += 1) expect(await llmCall("Hi")).toBe("Yes");
+  expect(server.requests).toHaveLength(1);
+  expect(budget.spent()).toEqual({ usd: 4, calls: 1 });
 });

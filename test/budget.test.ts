@@ -873,19 +873,73 @@ test("counts each request of a layer outside that sends a call twice at once", a
   expect(budget.spent()).toEqual({ usd: 2, calls: 2 });
 });
 
-test("refuses a call made inside of another one that it would have to wait for", async () => {
+test("refuses a call made inside of another one once all wait for each other", async () => {
   const { budget, sent, llm } = open({ usd: 10 });
-  const errors: unknown[] = [];
+  const outcomes: unknown[] = [];
   const ask: Layer = (next) => async (params, call) => {
-    errors.push(await rejection(llm.llmCall("What is it about?", { max_tokens: 5 })));
+    const inner = llm.llmCall("What is it about?", { max_tokens: 5 });
+    outcomes.push(await inner.catch((error) => error));
     return next(params, call);
   };
   const runs = [0, 1].map(() => llm.with({ layers: [ask] }).llmCall("Hi", { max_tokens: 5 }));
-  await turn();
-  for (const { answer } of sent) answer(1);
+  // The second's is refused; it goes on, and leaves too little for the first's.
+  for (let i = 0; i < 2; i += 1) {
+    while (sent.length <= i) await turn();
+    sent[i]?.answer(1);
+  }
   expect(await Promise.all(runs)).toEqual(["Yes", "Yes"]);
-  for (const error of errors) expect(error).toBeInstanceOf(BudgetError);
-  expect(budget.spent()).toEqual({ usd: 2, calls: 2 });
+  expect(outcomes).toHaveLength(2);
+  for (const error of outcomes) expect(error).toBeInstanceOf(BudgetError);
+  expect(amounts(budget)).toEqual({
+    spent: { usd: 2, calls: 2 },
+    reserved: NONE,
+    unsettled: NONE,
+  });
+});
+
+test("lets a call made inside of another one wait for a third that is under way", async () => {
+  const { sent, llm, ask } = open({ usd: 10 });
+  const third = ask(5);
+  const within: Layer = (next) => async (params, call) => {
+    await llm.llmCall("What is it about?", { max_tokens: 5 });
+    return next(params, call);
+  };
+  const run = llm.with({ layers: [within] }).llmCall("Hi", { max_tokens: 5 });
+  await turn();
+  await turn();
+  expect(sent).toHaveLength(1);
+  for (let i = 0; i < 3; i += 1) {
+    while (sent.length <= i) await turn();
+    sent[i]?.answer(0);
+  }
+  expect(await Promise.all([third, run])).toEqual(["Yes", "Yes"]);
+});
+
+test("ends calls whose layers ask under each other's budget", async () => {
+  const a = createBudget({ calls: 1, prices: PRICES });
+  const b = createBudget({ calls: 1, prices: PRICES });
+  const { sent, llm } = open({ usd: 99 }, { max_tokens: 1 });
+  const [underA, underB] = [a, b].map(({ layer }) => llm.with({ layers: [layer] }));
+  const guard =
+    (door = llm): Layer =>
+    (next) =>
+    async (params, call) => {
+      await turn();
+      await door.llmCall("Is it safe?");
+      return next(params, call);
+    };
+  const runs = [
+    underA?.with({ layers: [guard(underB)] }).llmCall("Hi"),
+    underB?.with({ layers: [guard(underA)] }).llmCall("Hi"),
+  ].map((run) => run?.catch((error) => error));
+  const ended = Promise.all(runs);
+  for (let i = 0; i < 2; i += 1) {
+    while (sent.length <= i) await turn();
+    sent[i]?.answer(1);
+  }
+  const outcomes = await ended;
+  expect(outcomes.filter((outcome) => outcome instanceof BudgetError)).toHaveLength(1);
+  expect(outcomes.filter((outcome) => outcome === "Yes")).toHaveLength(1);
 });
 
 test("counts a call made inside of another one by itself, where both fit", async () => {

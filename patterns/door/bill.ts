@@ -1,39 +1,57 @@
 /**
- * Counts the requests of a call that may be billed. For budgets.
+ * Who is told of the requests that may be billed: the budgets that a call has passed.
  *
- *     budget ── billed(bill, …) ── layers ──► charge() ── request ─┬─ answered, lost, cancelled ─► stays
- *                                                                  └─ refused, never sent ─► taken back
+ *     door ─ newCall ─► budget ─ billed ─► layers ─► charge ─► request ─┬─ answered, lost, cancelled
+ *                                                                      └─ refused, never sent: taken back
  *
- * One call may lead to several requests, where a layer inside of the budget sends it again. The door
- * tells of each; a budget that judged by the error alone would take a layer's own for the API's.
+ * One call may lead to no request, where a layer knows the answer, or to several, where it asks again: so each
+ * request is counted where it goes out. What came back doesn't tell: it may be the layer's own.
  *
  * From effective-agents 0.1.0: patterns/door/bill.ts
  */
 import { HaltError } from "../errors.ts";
-import { createScope, currentPath } from "../step.ts";
+import { createScope } from "../step.ts";
 
-/** Of one call that a budget has let pass. */
+/** Counts the requests of one call. */
 export interface Bill {
-  /** The call's path. */
-  readonly path: string;
-  /** How many of its requests may be billed. */
-  requests: number;
+  /** Counts one that may be billed. The function that comes back takes it off again. */
+  readonly charge: () => () => void;
 }
 
-/** Of the call under way and of those that it was made inside of, whatever their budgets. */
-const bills = createScope<readonly Bill[]>();
+/** The bills that are open where code runs. */
+export interface OpenBills {
+  /** Of the call under way. */
+  readonly own: readonly Bill[];
+  /** Of the calls that it is made inside of: by a layer of theirs, say. */
+  readonly around: readonly Bill[];
+}
 
-/** Runs `fn`, and counts the requests of its call. */
+const NONE: OpenBills = { own: [], around: [] };
+const scope = createScope<OpenBills>();
+
+/** The bills that are open here. */
+export function openBills(): OpenBills {
+  return scope.getStore() ?? NONE;
+}
+
+/** Runs `fn` as a call of its own, whose requests are on none of the bills that are open here. */
+export function newCall<T>(fn: () => T): T {
+  const { own, around } = openBills();
+  if (own.length === 0) return fn();
+  return scope.run({ own: [], around: [...around, ...own] }, fn);
+}
+
+/** Runs `fn`, with the requests of the call under way on one more bill. */
 export function billed<T>(bill: Bill, fn: () => T): T {
-  return bills.run([...(bills.getStore() ?? []), bill], fn);
+  const { own, around } = openBills();
+  return scope.run({ own: [...own, bill], around }, fn);
 }
 
-/** Counts a request of the call under way, and gives a function that takes it back. */
+/** Counts a request on all bills of the call under way. The function that comes back takes it off again. */
 export function charge(): () => void {
-  const own = bills.getStore()?.filter(({ path }) => path === currentPath()) ?? [];
-  for (const bill of own) bill.requests += 1;
+  const takeBacks = openBills().own.map((bill) => bill.charge());
   return () => {
-    for (const bill of own) bill.requests -= 1;
+    for (const takeBack of takeBacks) takeBack();
   };
 }
 

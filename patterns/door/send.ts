@@ -51,6 +51,7 @@ export async function request(
     // Not awaited where there is a place: each promise costs the call a hundredth of its time.
     if (turn) await turn;
     const takeBack = charge();
+    let isRefused = false;
     try {
       // Displays ask for it: what was cancelled before this has cost nothing.
       annotate({ sent: true, recorded: undefined });
@@ -59,13 +60,13 @@ export async function request(
         : await api.create(Object.assign({}, params, { stream: false as const }), options);
       return asMessage(reply, watch.body());
     } catch (error) {
-      const isRecorded = noted("recorded") !== undefined;
-      // A client that runs middleware has sent nothing before it comes to ours: no key, an abort, …
-      if (!isRecorded && "middleware" in client && !watch.reached()) annotate({ sent: false });
-      const isRefused = !own?.aborted && !watch.succeeded() && isUnpaid(error);
-      if (isRefused || isRecorded || noted("sent") === false) takeBack();
+      isRefused = !own?.aborted && !watch.succeeded() && isUnpaid(error);
       throw error;
     } finally {
+      // A client that runs middleware has sent nothing before it comes to ours: no key, an abort, a replay.
+      const isUnsent = "middleware" in client && !watch.reached();
+      if (isUnsent && noted("recorded") === undefined) annotate({ sent: false });
+      if (isUnsent || isRefused) takeBack();
       slots.release();
     }
   } catch (error) {

@@ -26,7 +26,7 @@ export interface BodyWatch {
   /** The last body that was read to its end: whole, or 100 kB of what was to be a stream and has no
    * event in it. `undefined` for a stream of events, and where the response didn't come this way. */
   readonly body: () => string | undefined;
-  /** Whether a request has come as far as this: before, nothing has been sent. */
+  /** Whether a request has come as far as this, and goes on: before, nothing has been sent. */
   readonly reached: () => boolean;
   /** Whether the last response was a success: whatever is thrown after it, it's paid for. */
   readonly succeeded: () => boolean;
@@ -46,7 +46,7 @@ export function watchBody(idleMs: number): BodyWatch {
     read = text;
   };
   const middleware: Middleware = async (request, next, ctx) => {
-    reached = true;
+    reached = !("replayed" in ctx);
     const response = await next(request);
     const { body } = response;
     ok = response.ok;

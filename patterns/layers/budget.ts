@@ -20,7 +20,7 @@
  * A call is one call, however often the SDK retries it. An attempt that was lost, and may have been
  * billed, isn't seen: for a strict limit set `maxRetries: 0` on the client. A layer that sends a call
  * again, or elsewhere, goes before the budget (`layers: [retry, budget.layer]`): behind it all its requests
- * are counted, but one alone was reserved for.
+ * are counted, but one alone was reserved for. What a layer behind it answers by itself costs nothing.
  *
  * Copy along: cost.ts, errors.ts, fan-out.ts, llm-call.ts, step.ts, usage.ts, door/, layers/budget/
  * From effective-agents 0.1.0: patterns/layers/budget.ts
@@ -35,20 +35,18 @@ import {
   priceOf,
   unboundedPart,
 } from "../cost.ts";
-import { billed } from "../door/bill.ts";
+import { type Bill, billed, openBills } from "../door/bill.ts";
 import { checkCount, shown } from "../errors.ts";
 import type { Layer, Params } from "../llm-call.ts";
-import { annotate, createScope, currentPath, noted } from "../step.ts";
 import {
   type Amount,
   add,
   amountOf,
-  giveBack,
+  close,
+  createHold,
   type Hold,
-  isHeld,
   openLedger,
   reserve,
-  reserveNow,
   type Sum,
   sumOf,
 } from "./budget/ledger.ts";
@@ -106,32 +104,23 @@ export function createBudget(options: BudgetOptions): Budget {
   };
 
   const layer: Layer = (next) => async (params, call) => {
-    const path = currentPath();
-    const around = (holds.getStore() ?? []).filter(isHeld);
-    const own = around.filter((hold) => hold.ledger === ledger);
-    // The same call, in a door that has this budget twice.
-    if (own.some((hold) => hold.path === path)) return next(params, call);
+    const open = openBills();
+    const outer = open.own.filter(isHold);
+    // A door may have this budget twice.
+    if (outer.some((hold) => hold.ledger === ledger)) return next(params, call);
     const most = sumOf({ usd: mostItMayCost(params, prices, usd), calls: 1 });
-    const hold = { ledger, path, most };
-    const ofThisCall = around.filter((outer) => outer.path === path);
-    if (own.length > 0) reserveNow(hold);
-    else await reserve(hold, ofThisCall, call.signal);
-    const bill = { path, requests: 0 };
-    // What was noted of an earlier request, where a layer sends a call twice, says nothing of this one.
-    annotate({ sent: false, recorded: undefined });
+    const hold = createHold(ledger, most);
+    await reserve(hold, { outer, around: open.around.filter(isHold), signal: call.signal });
     try {
       call.signal?.throwIfAborted();
-      const send = () => billed(bill, () => next(params, call));
-      const message = await holds.run([...around, hold], send);
-      if (noted("recorded") === undefined) settle(message, most);
-      // Those before it, of a layer that sent the call again.
-      add(unsettled, most, Math.max(0, bill.requests - 1));
+      const message = await billed(hold, () => next(params, call));
+      if (hold.requests > 0) {
+        settle(message, most);
+        hold.requests -= 1;
+      }
       return message;
-    } catch (error) {
-      add(unsettled, most, bill.requests);
-      throw error;
     } finally {
-      giveBack(hold);
+      close(hold);
     }
   };
 
@@ -143,8 +132,9 @@ export function createBudget(options: BudgetOptions): Budget {
   };
 }
 
-/** Of the call under way and of those that it was made inside of, whatever their budgets. */
-const holds = createScope<readonly Hold[]>();
+function isHold(bill: Bill): bill is Hold {
+  return "ledger" in bill;
+}
 
 function mostItMayCost(params: Params, prices: Prices, limit: number): number {
   const price = priceOf(params.model, prices);

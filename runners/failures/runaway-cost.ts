@@ -33,7 +33,7 @@ export const failure = defineFailure({
   title: "runaway cost",
   symptom: "Each turn costs more than the one before, and you hear of it with the bill.",
   catches: [
-    { file: "patterns/layers/budget/ledger.ts", code: 'throw refusal(lacking, "alone")' },
+    { file: "patterns/layers/budget/ledger.ts", code: "throw refusal(lacking)" },
     { file: "patterns/agent.ts", code: 'status: "budget", error, ...run' },
   ],
   run: (catching) =>

@@ -8,6 +8,7 @@ import type {
   StopReason,
   ToolResultBlockParam,
 } from "@anthropic-ai/sdk/resources/messages";
+import { charge } from "../../patterns/door/bill.ts";
 import { createLlm, type Layer, type LlmMessage, type Params } from "../../patterns/llm-call.ts";
 import type { InputSchema } from "../../patterns/tool.ts";
 
@@ -27,7 +28,11 @@ export type Play = (params: Params) => Turn;
  * they come before the API.
  */
 export function playedBy(play: Play, ...layers: readonly Layer[]): LlmMessage {
-  const model: Layer = () => async (params) => messageOf(params, play(params));
+  const model: Layer = () => async (params) => {
+    // Its answers cost what the API's would.
+    charge();
+    return messageOf(params, play(params));
+  };
   return createLlm({ layers: [...layers, model] }).llmMessage;
 }
 

@@ -10,7 +10,7 @@
  */
 import { APIError, type Middleware } from "@anthropic-ai/sdk";
 import type { Message } from "@anthropic-ai/sdk/resources/messages";
-import { charge, isUnpaid } from "../../patterns/door/bill.ts";
+import { charge, isUnpaid, newCall } from "../../patterns/door/bill.ts";
 import { asMessage } from "../../patterns/door/reply.ts";
 import type { Layer, Params, Send } from "../../patterns/llm-call.ts";
 import { annotate, callStep, noted, reportCall } from "../../patterns/step.ts";
@@ -25,6 +25,7 @@ export function layered(layers: readonly Layer[]): Middleware {
     let response: Response | undefined;
     const send: Send = async () => {
       const takeBack = charge();
+      let isRefused = false;
       annotate({ sent: true, recorded: undefined });
       try {
         response = await next(request);
@@ -32,10 +33,10 @@ export function layered(layers: readonly Layer[]): Middleware {
         if (response.ok) return asMessage(body);
         throw APIError.generate(response.status, body, undefined, response.headers);
       } catch (error) {
-        const isRefused = !signal?.aborted && isUnpaid(error);
-        if (isRefused || noted("recorded") !== undefined) takeBack();
+        isRefused = !signal?.aborted && isUnpaid(error);
         throw error;
       } finally {
+        if (isRefused || noted("recorded") !== undefined) takeBack();
         signal?.throwIfAborted();
       }
     };
@@ -43,7 +44,7 @@ export function layered(layers: readonly Layer[]): Middleware {
     // What was sent is the SDK's parameters in JSON.
     const params: Params = JSON.parse(String(request.body));
     const turn = async () =>
-      said(await reportCall(params, () => whole(params, { signal }), signal));
+      said(await reportCall(params, () => newCall(() => whole(params, { signal })), signal));
     try {
       await callStep("turn", turn, signal);
     } catch (error) {

@@ -6,13 +6,16 @@
  *              └─ never ──────────────► BudgetError
  *
  * Who comes while others wait, waits behind them, and whoever fits goes. A call that waits holds nothing,
- * of another budget neither: two calls under the same two budgets would wait for each other.
+ * of another budget neither: two calls under the same two budgets would wait for each other. One made inside
+ * of another call, by a layer of it, can't give back what that one holds. It waits as long as somebody is
+ * under way who doesn't wait, and then it's refused.
  *
  * Dollars are counted in whole billionths, so that their sums are exact.
  *
  * From effective-agents 0.1.0: patterns/layers/budget/ledger.ts
  */
 import { setImmediate } from "node:timers";
+import type { Bill } from "../../door/bill.ts";
 import { BudgetError } from "../../errors.ts";
 import { follow } from "../../fan-out.ts";
 
@@ -42,18 +45,31 @@ export interface Ledger {
   willPass: boolean;
 }
 
-/** Room for one call. */
-export interface Hold {
+/** Room for one call, and its bill. */
+export interface Hold extends Bill {
   readonly ledger: Ledger;
-  /** The call's path. */
-  readonly path: string;
-  /** The most that it may cost. */
+  /** The most that a request of it may cost. */
   readonly most: Readonly<Sum>;
+  /** How many of its requests may be billed. */
+  requests: number;
+  /** How many calls made inside of this one wait for room. */
+  waits: number;
+  isClosed: boolean;
+}
+
+/** What a call comes with that asks for room. */
+export interface Asking {
+  /** What the same call holds of other budgets. While it waits, it gives that back. */
+  readonly outer: readonly Hold[];
+  /** What the calls hold that it's made inside of. They wait for it, and keep that. */
+  readonly around: readonly Hold[];
+  readonly signal: AbortSignal | undefined;
 }
 
 /** A call that waits until all of its holds can be taken. */
 interface Waiter {
   readonly wanted: readonly Hold[];
+  readonly around: readonly Hold[];
   /** Gets the one that there is no room for, or `undefined` when all have been taken. */
   readonly wake: (lacking: Hold | undefined) => void;
 }
@@ -90,47 +106,60 @@ export function add(total: Sum, { nanos, calls }: Readonly<Sum>, times = 1): voi
   total.calls += calls * times;
 }
 
-/**
- * Takes a hold, and waits for room where others will make some.
- *
- * @param outer What the same call holds of other budgets. While it waits, it gives that back.
- * @throws {BudgetError} There is no room, and none will come.
- */
-export async function reserve(
-  own: Hold,
-  outer: readonly Hold[],
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const wanted = [...outer, own];
-  let lacking = own.ledger.waiting.size > 0 ? own : takeAll([own]);
-  while (lacking) {
-    if (!fits(lacking, "alone")) throw refusal(lacking, "alone");
-    for (const hold of outer) giveBack(hold);
-    lacking = await nextTurn(lacking.ledger, wanted, signal);
-  }
+/** Makes a hold, still to be taken. A request that goes out when it's closed is unsettled: nobody sees any
+ * more what it costs. */
+export function createHold(ledger: Ledger, most: Sum): Hold {
+  const count = (requests: number) => {
+    if (hold.isClosed) addUnsettled(hold, requests);
+    else hold.requests += requests;
+  };
+  const charge = () => {
+    count(1);
+    return () => count(-1);
+  };
+  const hold: Hold = { ledger, most, charge, requests: 0, waits: 0, isClosed: false };
+  return hold;
 }
 
 /**
- * Takes a hold at once. For a call made inside of another one under the same budget, which waits for it.
+ * Takes a hold, and waits for room where others will make some.
  *
- * @throws {BudgetError} There is no room now.
+ * @throws {BudgetError} There is no room, and none will come.
  */
-export function reserveNow(own: Hold): void {
-  if (takeAll([own])) throw refusal(own);
+export async function reserve(own: Hold, { outer, around, signal }: Asking): Promise<void> {
+  const wanted = [...outer, own];
+  for (const hold of around) hold.waits += 1;
+  try {
+    let lacking = own.ledger.waiting.size > 0 ? own : takeAll([own]);
+    while (lacking) {
+      if (isHopeless(lacking, around)) throw refusal(lacking);
+      for (const hold of outer) giveBack(hold);
+      lacking = await nextTurn(lacking.ledger, { wanted, around }, signal);
+    }
+  } finally {
+    for (const hold of around) hold.waits -= 1;
+  }
+}
+
+/** Ends a call: gives back what it held, and counts the requests that nothing else is known of. */
+export function close(hold: Hold): void {
+  addUnsettled(hold, hold.requests);
+  hold.isClosed = true;
+  giveBack(hold);
+}
+
+function addUnsettled({ ledger, most }: Hold, requests: number): void {
+  add(ledger.unsettled, most, requests);
+  passSoon(ledger);
 }
 
 /** Gives back what was held, if it still is. Those that fit then go when what the call has led to is done:
  * that may cancel them. */
-export function giveBack(hold: Hold): void {
+function giveBack(hold: Hold): void {
   const { holds, held } = hold.ledger;
   if (!holds.delete(hold)) return;
   add(held, hold.most, -1);
   passSoon(hold.ledger);
-}
-
-/** Whether it has been taken, and not yet given back. */
-export function isHeld(hold: Hold): boolean {
-  return hold.ledger.holds.has(hold);
 }
 
 /** Takes all of them or none, and gives the first that there is no room for. */
@@ -151,13 +180,23 @@ function fits({ ledger, most }: Hold, alone?: "alone"): boolean {
   );
 }
 
+/** Whether no room will come: there's none in all, or, for a call made inside of others, all that is held is
+ * held by calls that wait themselves. */
+function isHopeless(hold: Hold, around: readonly Hold[]): boolean {
+  if (fits(hold)) return false;
+  const isStuck = around.length > 0 && [...hold.ledger.holds].every(({ waits }) => waits > 0);
+  return isStuck || !fits(hold, "alone");
+}
+
 function roomIn(ledger: Ledger, unit: keyof Sum, alone?: "alone"): number {
   const { limit, spent, unsettled, held } = ledger;
   return limit[unit] - spent[unit] - unsettled[unit] - (alone ? 0 : held[unit]);
 }
 
-function refusal({ ledger, most }: Hold, alone?: "alone"): BudgetError {
+function refusal(hold: Hold): BudgetError {
+  const { ledger, most } = hold;
   const { usd, calls } = amountOf(ledger.limit);
+  const alone = fits(hold, "alone") ? undefined : "alone";
   if (most.calls > roomIn(ledger, "calls", alone)) {
     return new BudgetError(`The budget of ${calls} calls is used up`);
   }
@@ -170,7 +209,7 @@ function refusal({ ledger, most }: Hold, alone?: "alone"): BudgetError {
 /** Waits until all of them are taken, or one of them needs another queue or no queue: it gives that one. */
 async function nextTurn(
   ledger: Ledger,
-  wanted: readonly Hold[],
+  asking: Omit<Waiter, "wake">,
   signal: AbortSignal | undefined,
 ): Promise<Hold | undefined> {
   const { controller, release } = follow(signal);
@@ -178,7 +217,7 @@ async function nextTurn(
   try {
     own.throwIfAborted();
     return await new Promise((wake, reject) => {
-      const waiter = { wanted, wake };
+      const waiter = { ...asking, wake };
       const leave = () => {
         ledger.waiting.delete(waiter);
         reject(own.reason);
@@ -203,7 +242,7 @@ function pass(ledger: Ledger): void {
   ledger.willPass = false;
   for (const waiter of ledger.waiting) {
     const lacking = takeAll(waiter.wanted);
-    if (lacking?.ledger === ledger && fits(lacking, "alone")) continue;
+    if (lacking?.ledger === ledger && !isHopeless(lacking, waiter.around)) continue;
     ledger.waiting.delete(waiter);
     waiter.wake(lacking);
   }
