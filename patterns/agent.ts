@@ -18,7 +18,7 @@
  * From effective-agents 0.1.0: patterns/agent.ts
  */
 import type { Message, MessageParam } from "@anthropic-ai/sdk/resources/messages";
-import { isSilent, joined } from "./door/reply.ts";
+import { asMessage, isSilent, joined } from "./door/reply.ts";
 import { BudgetError, checkCount, checkFunction, LlmOutputError } from "./errors.ts";
 import { type LlmMessage, type LlmParams, llmMessage } from "./llm-call.ts";
 import type { Ending, Halted, Standing, Steering, TurnEnding } from "./steer.ts";
@@ -133,7 +133,7 @@ export async function runAgent(
       },
       { signal, onText },
     );
-    addUsage(usage, reply.usage);
+    addUsage(usage, asMessage(reply).usage);
     const text = (paused ?? "") + joined([reply]);
     // The beta API has one more reason.
     const stopReason: string | null = reply.stop_reason;

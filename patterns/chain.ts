@@ -16,7 +16,7 @@
  * From effective-agents 0.1.0: patterns/chain.ts
  */
 
-import { BudgetError, checkCount, checkFunction, checkText } from "./errors.ts";
+import { BudgetError, checkCount, checkFunction, checkText, shown } from "./errors.ts";
 import { type Context, type PatternOptions, withSignal } from "./llm-call.ts";
 import { checkName, runPattern, step } from "./step.ts";
 
@@ -139,6 +139,7 @@ async function runAndJudge({ name, run, gate }: ChainStep, input: string, contex
 }
 
 function checkSteps(steps: readonly ChainStep[]): void {
+  if (!Array.isArray(steps)) throw new TypeError(`steps must be a list, got ${shown(steps)}`);
   if (steps.length === 0) throw new TypeError("A chain needs at least one step, got none");
   const names = new Set<string>();
   for (const current of steps) {

@@ -28,7 +28,7 @@ import type {
 import { newCall } from "./door/bill.ts";
 import { asMessage, checkStopReason, textOf } from "./door/reply.ts";
 import { createSlots, type MessagesClient, request, type Slots } from "./door/send.ts";
-import { checkCount, checkPrompt } from "./errors.ts";
+import { checkCount, checkFunction, checkPrompt, shown } from "./errors.ts";
 import { follow } from "./fan-out.ts";
 import { callStep, reportCall } from "./step.ts";
 
@@ -142,6 +142,9 @@ export function createLlm(options: LlmOptions = {}): Llm {
 function openDoor(options: LlmOptions, slots: Slots, ownClient: () => MessagesClient): Llm {
   const { client, concurrency: _, idleMs = IDLE_MS, layers = [], ...defaults } = options;
   checkCount("idleMs", idleMs, 1, MAX_TIMER_MS);
+  checkClient(client);
+  if (!Array.isArray(layers)) throw new TypeError(`layers must be a list, got ${shown(layers)}`);
+  for (const [index, layer] of layers.entries()) checkFunction(`layers[${index}]`, layer);
   let send: Send = (params, call) => request(client ?? ownClient(), params, call, slots, idleMs);
   for (const layer of layers.toReversed()) {
     const layered = layer(send);
@@ -215,6 +218,7 @@ export const llmMessage: LlmMessage = shared.llmMessage;
 
 /** `llm` with every call under `signal`, beside a signal that the call itself is given. */
 export function withSignal(signal: AbortSignal | undefined, llm: LlmCall = llmCall): LlmCall {
+  checkFunction("llm", llm);
   if (!signal) return llm;
   const underBoth = async (own: AbortSignal, ...[prompt, options]: Parameters<LlmCall>) => {
     const { controller, release } = follow(signal, own);
@@ -229,6 +233,12 @@ export function withSignal(signal: AbortSignal | undefined, llm: LlmCall = llmCa
     if (own && own !== signal) return underBoth(own, prompt, options);
     return llm(prompt, { ...options, signal });
   };
+}
+
+/** Says nothing of what it got: that may hold a key. */
+function checkClient(client: MessagesClient | undefined): void {
+  if (client === undefined || typeof client?.messages?.create === "function") return;
+  throw new TypeError("client must be an SDK client: what was given has no messages.create");
 }
 
 function makeClient(): MessagesClient {

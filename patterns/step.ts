@@ -166,7 +166,7 @@ export function callStep<T>(
   return promiseOf(() => {
     const frame = frames.getStore();
     if (!frame?.path) return enter("call", () => ownCall(fn), signal);
-    (signal ?? frame.signal)?.throwIfAborted();
+    checkSignal(signal ?? frame.signal);
     const unnamed = numbered(frame, "call");
     return unnamed === "call" ? fn() : enter(unnamed, () => ownCall(fn), signal);
   });
@@ -229,7 +229,7 @@ function enter<T>(
 ): T | PromiseLike<T> {
   const parent = frames.getStore();
   const signal = own ?? parent?.signal;
-  signal?.throwIfAborted();
+  checkSignal(signal);
   const path = parent?.path ? `${parent.path}/${numbered(parent, name)}` : name;
   const frame = newFrame(path, signal, parent?.observers ?? []);
   const tracer = trace.getTracer("effective-agents");
@@ -311,6 +311,14 @@ function newFrame(
   observers: readonly OnEvent[],
 ): Frame {
   return { path, signal, observers, names: new Map(), notes: new Map() };
+}
+
+/** Throws the reason of a signal that has fired. */
+function checkSignal(signal: AbortSignal | undefined): void {
+  if (signal && typeof signal.throwIfAborted !== "function") {
+    throw new TypeError(`signal must be an AbortSignal, got ${inspect(signal, { depth: 1 })}`);
+  }
+  signal?.throwIfAborted();
 }
 
 function numbered(frame: Frame, name: string): string {

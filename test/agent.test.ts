@@ -1517,3 +1517,12 @@ test("the strict API throws what the SDK throws, in process and as a server", as
   expect(api.refusals).toHaveLength(2);
   expect(await api.llm({ ...base, tools: [], messages: [ask] })).toEqual(message("", done));
 });
+
+test.for(["text", null, {}, undefined])(
+  "says what is wrong with an llm that gives %j",
+  async (said) => {
+    const llm = async () => said as unknown as Message; // the compiler would refuse it
+    const error = await rejection(runAgent("Hi", { tools: [], llm }));
+    expect(String(error)).toContain("The reply is not a message");
+  },
+);

@@ -492,3 +492,9 @@ test.for([undefined, null, 5n, "a"])("refuses %s in place of a step", async (ste
   expect(error).toBeInstanceOf(TypeError);
   expect(String(error)).toContain("name must be non-empty");
 });
+
+test.for([null, 5n, {}, "ab"])("refuses %o in place of the list of steps", async (steps) => {
+  const error = await rejection(chain("log", { steps: steps as never }));
+  expect(error).toBeInstanceOf(TypeError);
+  expect(String(error)).toContain("steps must be a list, got ");
+});

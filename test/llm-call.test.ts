@@ -1047,6 +1047,21 @@ test.for<readonly [string, () => unknown]>([
   expect(lent?.aborted).toBe(false);
 });
 
+test("refuses layers that are no list of functions, and a client that is none, saying no secret", () => {
+  const layer: Layer = (next) => next;
+  const wrong: readonly (readonly [object, string])[] = [
+    [{ layers: layer }, "layers must be a list, got [Function: layer]"],
+    [{ layers: [layer, null] }, "layers[1] must be a function, got null"],
+    [{ client: { apiKey: "sk-secret" } }, "what was given has no messages.create"],
+    [{ client: null }, "client must be an SDK client"],
+  ];
+  for (const [options, words] of wrong) {
+    expect(() => createLlm(options)).toThrow(TypeError);
+    expect(() => createLlm(options)).toThrow(words);
+    expect(() => createLlm(options)).not.toThrow("sk-secret");
+  }
+});
+
 test("reports an aborted call as cancelled, and its step too", async () => {
   const { server, llmCall } = await open(hold);
   const controller = new AbortController();

@@ -212,3 +212,23 @@ test.for(
   expect(String(error)).toContain(`must be a text`);
   expect(String(error)).toContain(`got ${shown(reply)}`);
 });
+
+const WRONG: Readonly<Record<string, (options: object) => Promise<unknown>>> = {
+  chain: (wrong) => chain("Hi", { steps: [{ name: "a", run: (text) => text }], ...wrong }),
+  route: (wrong) => route("Hi", { routes: { a: { when: "always", run: () => 1 } }, ...wrong }),
+  section: (wrong) => section("Hi", { sections: { a: () => 1 }, ...wrong }),
+  vote: (wrong) => vote("Well?", wrong),
+  orchestrate: (wrong) => orchestrate("Hi", wrong),
+  refine: (wrong) => refine("Hi", { criteria: "good", ...wrong }),
+};
+
+test.for(Object.keys(WRONG))("%s says what is wrong with its llm and its signal", async (name) => {
+  for (const [option, rule] of [
+    ["llm", "llm must be a function"],
+    ["signal", "signal must be an AbortSignal"],
+  ] as const) {
+    const error = await rejection(WRONG[name]?.({ [option]: {} }) ?? Promise.resolve());
+    expect(error).toBeInstanceOf(TypeError);
+    expect(String(error)).toContain(`${rule}, got {}`);
+  }
+});

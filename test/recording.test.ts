@@ -844,19 +844,42 @@ test("a stream read on after close fails in place of its end, and isn't on the t
   expect(await linesOf(file)).toHaveLength(1);
 });
 
-test("a call cancelled after close rejects with the signal's reason, and writes nothing more", async () => {
-  const file = await tapeFile();
-  const server = await startServer(fails(529, { "retry-after": "3600" }));
-  const recording = await openRecording(file, { mode: "record" });
-  const client = recordedClient(recording, { apiKey: KEY, baseURL: server.url, logLevel: "off" });
-  const { llmCall } = createLlm({ client, layers: [recording.layer] });
-  const controller = new AbortController();
-  const waiting = rejection(llmCall("Hi", { name: "a", signal: controller.signal }));
-  while ((await linesOf(file)).length === 1) await turn();
-  await recording.close();
-  controller.abort(new Error("enough"));
-  expect(await waiting).toEqual(new Error("enough"));
-  expect(await linesOf(file)).toHaveLength(2);
+test("close waits for a call between two attempts, and for one that is cancelled there", async () => {
+  for (const wait of ["1", "3600"]) {
+    const file = await tapeFile();
+    const answers = [fails(529, { "retry-after-ms": wait }), reply("Hello")] as const;
+    const server = await startServer(...answers);
+    const recording = await openRecording(file, { mode: "record" });
+    const client = recordedClient(recording, { apiKey: KEY, baseURL: server.url, logLevel: "off" });
+    const { llmCall } = createLlm({ client, layers: [recording.layer] });
+    const controller = new AbortController();
+    const asked = llmCall("Hi", { name: "a", signal: controller.signal }).catch((error) => error);
+    while ((await linesOf(file)).length === 1) await turn();
+    const closed = recording.close();
+    if (wait === "3600") controller.abort(new Error("enough"));
+    await closed;
+    expect(await asked).toEqual(wait === "1" ? "Hello" : new Error("enough"));
+    const outcomes = (await linesOf(file)).map(({ outcome }) => outcome);
+    const last = wait === "1" ? "replied" : "cancelled";
+    expect(outcomes).toEqual([undefined, "replied", last]);
+  }
+});
+
+test("makes no call any more whose reply couldn't be kept, and counts none as kept", async () => {
+  const file = join(await tapeFile(), "..", "new", "tape.jsonl");
+  const { client, server, recording } = await live(file, [reply("Hello")]);
+  const run = (name: string) => step(name, () => ask(client, "Hi"));
+  await run("a");
+  await rm(join(file, ".."), { recursive: true });
+  await rejection(run("b"));
+  const error = await rejection(run("c"));
+  expect(error).toBeInstanceOf(RecordingError);
+  expect(String(error)).toBe(
+    `RecordingError: c isn't made: ${file} can't be written: its folder is gone`,
+  );
+  expect(server.requests).toHaveLength(2);
+  expect(recording.calls.map(({ path }) => path)).toEqual(["a"]);
+  await rejection(recording.close());
 });
 
 test("says of a tape that can't be written any more which it is, why, and whose reply isn't on it", async () => {

@@ -46,11 +46,19 @@ interface OpenCall {
   answered: boolean;
 }
 
+interface WatchedCall {
+  readonly path: string;
+  /** One of its attempts has been sent. */
+  begun: boolean;
+}
+
 /** Makes the log of a tape. Its clock goes on where the tape ends. */
 export function createCallLog(tape: Tape): CallLog {
   const tapeEnd = tape.lines.reduce((end, { begin, ms }) => Math.max(end, begin + ms), 0);
   const startedAt = performance.now() - tapeEnd;
   const open = new Set<OpenCall>();
+  /** The calls that go through the layer: between two attempts, none is open. */
+  const watched = new Set<WatchedCall>();
   const closing = new Set<() => void>();
   let closed = false;
 
@@ -64,6 +72,7 @@ export function createCallLog(tape: Tape): CallLog {
 
   /** Lets those who close go on, if nothing is left to be written. */
   function look(): void {
+    if ([...watched].some(({ begun }) => begun)) return;
     // A cancelled stream is over too, but its caller may know it before its line is written.
     if ([...open].some(({ answered, signal }) => !answered || signal?.aborted)) return;
     closed ||= closing.size > 0;
@@ -73,9 +82,11 @@ export function createCallLog(tape: Tape): CallLog {
   return {
     async call(asked, request, send) {
       if (closed) throw new RecordingError("The recording is closed: no more calls can be made");
+      tape.check();
       const begin = now();
       const call: OpenCall = { path: currentPath(), signal: request.signal, answered: false };
       open.add(call);
+      for (const whole of watched) if (whole.path === call.path) whole.begun = true;
       const end = async (ending: Ending) => {
         try {
           if (!ending || (closed && ending.outcome === "cancelled")) return;
@@ -103,6 +114,8 @@ export function createCallLog(tape: Tape): CallLog {
       const path = currentPath();
       const begin = now();
       const before = tape.lines.length;
+      const whole = { path, begun: false };
+      watched.add(whole);
       try {
         return await send();
       } catch (error) {
@@ -114,6 +127,9 @@ export function createCallLog(tape: Tape): CallLog {
           await tape.append({ ...timed(path, begin), outcome: "cancelled" });
         }
         throw error;
+      } finally {
+        watched.delete(whole);
+        look();
       }
     },
 

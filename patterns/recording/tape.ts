@@ -61,6 +61,12 @@ export interface Tape {
    *   on the tape has no gaps.
    */
   append(line: TapeLine): Promise<void>;
+  /**
+   * For what would have to be written.
+   *
+   * @throws {RecordingError} The system has refused a line: a call's reply would be paid for, and lost.
+   */
+  check(): void;
   /** Resolves once all lines are written, and lets others write. */
   close(): Promise<void>;
 }
@@ -131,6 +137,7 @@ async function openHeld(
 
   // One write after the other, in the order of the calls. After a failed one, all fail.
   let written = Promise.resolve();
+  let refused: string | undefined;
   return {
     header,
     lines,
@@ -143,10 +150,15 @@ async function openHeld(
       written.catch(() => {});
       // What came may have been paid for: whoever asked must know that it isn't kept.
       return done.catch((error: unknown) => {
-        const why = refusal(error);
-        if (why === undefined) throw error;
-        throw pathError(`isn't on the tape: ${file} can't be written: ${why}`);
+        lines.splice(lines.indexOf(line), 1);
+        refused = refusal(error);
+        if (refused === undefined) throw error;
+        throw pathError(`isn't on the tape: ${file} can't be written: ${refused}`);
       });
+    },
+    check() {
+      if (refused === undefined) return;
+      throw pathError(`isn't made: ${file} can't be written: ${refused}`);
     },
     async close() {
       try {
