@@ -193,7 +193,7 @@ test.for<readonly [string, unknown]>([
   ["an empty text", ""],
   ["a blank", " "],
   ["1", 1],
-  ["a BigInt", 5n],
+  ["a BigInt", BigInt(5)],
   ["a symbol", Symbol("no")],
   ["an object", {}],
   ["one without a prototype", Object.create(null)],
@@ -487,13 +487,13 @@ test("types what a step and a gate give", async () => {
   await rejection(chain("log", { steps: [{ name: "a", run: () => "1", gate }] }));
 });
 
-test.for([undefined, null, 5n, "a"])("refuses %s in place of a step", async (step) => {
+test.for([undefined, null, BigInt(5), "a"])("refuses %s in place of a step", async (step) => {
   const error = await rejection(chain("log", { steps: [step as never] }));
   expect(error).toBeInstanceOf(TypeError);
   expect(String(error)).toContain("name must be non-empty");
 });
 
-test.for([null, 5n, {}, "ab"])("refuses %o in place of the list of steps", async (steps) => {
+test.for([null, BigInt(5), {}, "ab"])("refuses %o in place of the list of steps", async (steps) => {
   const error = await rejection(chain("log", { steps: steps as never }));
   expect(error).toBeInstanceOf(TypeError);
   expect(String(error)).toContain("steps must be a list, got ");

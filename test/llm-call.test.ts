@@ -702,8 +702,8 @@ test.for([
   { ...message("4"), content: [{ type: "text" }] },
   { ...message("4"), model: undefined },
   { ...message("4"), usage: null },
-  5n,
-  Object.assign(Object.create(null), { size: 5n }),
+  BigInt(5),
+  Object.assign(Object.create(null), { size: BigInt(5) }),
 ])("throws when a layer gives %o for a message, before another layer reads it", async (bad) => {
   const odd: Layer = () => async () => bad as Message; // what layers without types give
   let read: unknown;

@@ -323,7 +323,7 @@ test("tells the synthesis what failed or was skipped, and why, when it settles",
 test.for<readonly [string, unknown]>([
   ["without a prototype", Object.create(null)],
   ["symbol", Symbol("no")],
-  ["bigint", 7n],
+  ["bigint", BigInt(7)],
   ["undefined", undefined],
 ])("keeps the other results when a worker throws what has no words: %s", async ([, thrown]) => {
   const worker = ({ id }: Assignment) => {

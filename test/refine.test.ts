@@ -228,7 +228,7 @@ test.for<readonly [string, unknown]>([
   ["an empty text", ""],
   ["0", 0],
   ["null", null],
-  ["a BigInt", 5n],
+  ["a BigInt", BigInt(5)],
   ["an object", {}],
   ["one without a prototype", Object.create(null)],
 ])("refuses a check that gives neither true nor a reason: %s", async ([, verdict]) => {

@@ -191,7 +191,7 @@ test("refuses to deny by an absolute path, or by what is no list of globs", asyn
   for (const glob of [root, `${root}/customers/`]) {
     expect(() => createRepoTools(root, { deny: [glob] })).toThrow(/must be relative to the root$/);
   }
-  for (const deny of ["customers/", [1], [1n], [undefined], {}]) {
+  for (const deny of ["customers/", [1], [BigInt(1)], [undefined], {}]) {
     // What plain JavaScript can hand over.
     const make = () => createRepoTools(root, { deny: deny as unknown as string[] });
     expect(make).toThrow(TypeError);

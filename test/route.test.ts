@@ -341,7 +341,7 @@ test.for<readonly [string, unknown]>([
   expect(calls).toHaveLength(0);
 });
 
-test.for([undefined, null, 5n, "a"])("refuses %s in place of a route", async (entry) => {
+test.for([undefined, null, BigInt(5), "a"])("refuses %s in place of a route", async (entry) => {
   const error = await rejection(route("Hi", { routes: { a: entry as never } }));
   expect(error).toMatchObject({
     name: "TypeError",

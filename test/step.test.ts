@@ -131,7 +131,7 @@ test.for([
   "/",
   "a#2",
   7,
-  7n,
+  BigInt(7),
   Symbol("a"),
   null,
   undefined,

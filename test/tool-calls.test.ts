@@ -212,7 +212,7 @@ test("gives an output that is no text as JSON, or an error where it has none", a
   const circular: unknown[] = [];
   circular.push(circular);
   expect(await contents(circular)).toContain("'go' failed: ");
-  expect(await contents(1n)).toContain("'go' failed: ");
+  expect(await contents(BigInt(1))).toContain("'go' failed: ");
 });
 
 test("cuts an output that is too long, and says how much is missing", async () => {

@@ -282,7 +282,7 @@ circle.self = circle;
 const deep = Array.from({ length: 5_000 }).reduce((inside) => [inside], 1);
 
 test.for<[string, unknown, unknown]>([
-  ["a bigint", 7n, "7n"],
+  ["a bigint", BigInt(7), "7n"],
   ["no number", [Number.NaN, Number.POSITIVE_INFINITY], ["NaN", "Infinity"]],
   ["a function", { run: function go() {} }, { run: "[function go]" }],
   ["a symbol", Symbol("a"), "Symbol(a)"],
@@ -313,11 +313,11 @@ test("is written whatever a step ends with", async () => {
   };
   const gone = Proxy.revocable({}, {});
   gone.revoke();
-  for (const value of [hostile, gone.proxy, deep, circle, 7n]) {
+  for (const value of [hostile, gone.proxy, deep, circle, BigInt(7)]) {
     const trace = await traced(() => step("run", () => ({ value })));
     expect(JSON.parse(JSON.stringify(trace))).toEqual(trace);
   }
-  for (const thrown of ["words", undefined, 7n, circle, { a: 1 }]) {
+  for (const thrown of ["words", undefined, BigInt(7), circle, { a: 1 }]) {
     const trace = await traced(() => step("run", () => Promise.reject(thrown)));
     expect(at(trace, "run")).toMatchObject({ outcome: "failed", error: { name: "Error" } });
     expect(JSON.parse(JSON.stringify(trace))).toEqual(trace);

