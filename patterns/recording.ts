@@ -78,8 +78,8 @@ export interface Recording extends AsyncDisposable {
   /** The paths of recorded calls that were not asked for, cancelled ones apart. */
   unused(): readonly string[];
   /**
-   * Resolves once the calls that wait for a reply have got it, and everything is written. Until then nobody
-   * else can record to this tape, and afterwards this recording makes no call. A stream that is still read
+   * Resolves once the calls that wait for a reply have got it (with the `layer`, those too that are between
+   * two attempts), and everything is written. Until then nobody else can record to this tape, and afterwards this recording makes no call. A stream that is still read
    * isn't awaited; read on, it fails in place of its end.
    *
    * @throws {RecordingError} Something couldn't be written.

@@ -1,5 +1,6 @@
 /** A budget around patterns and recordings: apart from its own tests, which are copied without those. */
 import { RateLimitError } from "@anthropic-ai/sdk";
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { expect, test, vi } from "vitest";
 import { chain } from "../patterns/chain.ts";
 import type { Prices } from "../patterns/cost.ts";
@@ -15,6 +16,7 @@ import {
   fails,
   hold,
   lose,
+  message,
   raw,
   rejection,
   reply,
@@ -167,7 +169,7 @@ test("has no call go out for nothing behind one that did, in the same step", asy
 test.for<readonly [string, Error]>([
   ["a HaltError", new BudgetError("no more")],
   ["an error with a status", Object.assign(new Error("Unprocessable"), { status: 422 })],
-])("keeps what a paid reply may have cost when a layer then ends with %s", async ([, error]) => {
+])("counts a paid reply at what it did cost when a layer then ends with %s", async ([, error]) => {
   const judge: Layer = (next) => async (params, call) => {
     await next(params, call);
     throw error;
@@ -175,7 +177,7 @@ test.for<readonly [string, Error]>([
   const inside = [judge];
   const { budget, llmCall } = await openServer({ usd: 30 }, [reply("Yes", usage(4))], { inside });
   expect(await rejection(llmCall("Hi"))).toBe(error);
-  expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 10, calls: 1 }]);
+  expect([budget.spent(), budget.unsettled()]).toEqual([{ usd: 4, calls: 1 }, NONE]);
 });
 
 test("keeps what a stream may have cost when its reader throws an error with a status", async () => {
@@ -324,4 +326,51 @@ test("spends nothing on what a layer answers by itself", async () => {
   for (let i = 0; i < 5; i += 1) expect(await llmCall("Hi")).toBe("Yes");
   expect(server.requests).toHaveLength(1);
   expect(budget.spent()).toEqual({ usd: 4, calls: 1 });
+});
+
+test("keeps what a lost request may have cost, whatever a layer then answers by itself", async () => {
+  const old: Message = { ...message("Old"), model: "m" };
+  Object.assign(old.usage, { input_tokens: 0, output_tokens: 0 });
+  const stale: Layer = (next) => (params, call) => next(params, call).catch(() => old);
+  const { server, budget, llmCall } = await openServer({ usd: 25 }, [lose], { inside: [stale] });
+  for (let i = 0; i < 2; i += 1) expect(await llmCall("Hi")).toBe("Old");
+  expect(await rejection(llmCall("Hi"))).toBeInstanceOf(BudgetError);
+  expect(server.requests).toHaveLength(2);
+  expect([budget.spent(), budget.unsettled()]).toEqual([NONE, { usd: 20, calls: 2 }]);
+});
+
+test("counts what a queue sends that a layer keeps, though each is sent at another one's end", async () => {
+  const jobs: (() => Promise<unknown>)[] = [];
+  let busy = false;
+  const pump = () => {
+    const job = busy ? undefined : jobs.shift();
+    if (!job) return;
+    busy = true;
+    void job().finally(() => {
+      busy = false;
+      pump();
+    });
+  };
+  const queue: Layer = (next) => (params, call) =>
+    new Promise((resolve, reject) => {
+      jobs.push(() => next(params, call).then(resolve, reject));
+      pump();
+    });
+  const { budget, llmCall } = await openServer({ usd: 100 }, [reply("Yes", usage(4))], {
+    inside: [queue],
+  });
+  await Promise.all(Array.from({ length: 5 }, () => llmCall("Hi")));
+  expect([budget.spent(), budget.unsettled()]).toEqual([{ usd: 20, calls: 5 }, NONE]);
+  expect(budget.reserved()).toEqual(NONE);
+});
+
+test("lets a call wait that a reader of a stream starts, and doesn't wait for", async () => {
+  const { budget, llmCall } = await openServer({ usd: 12 }, [reply("Yes", usage(1))]);
+  let second: Promise<string> | undefined;
+  const onText = () => {
+    second ??= llmCall("And?");
+  };
+  expect(await llmCall("Hi", { onText })).toBe("Yes");
+  expect(await second).toBe("Yes");
+  expect(budget.spent()).toEqual({ usd: 2, calls: 2 });
 });

@@ -842,6 +842,80 @@ test("lets others have what a call would hold that waits for another budget", as
   expect(await Promise.all(runs)).toEqual(["Yes", "Yes", "Yes"]);
 });
 
+/** Two budgets with a layer in between, and another call that holds half of the inner one. */
+async function between(layer: Layer) {
+  const outer = createBudget({ calls: 2, prices: PRICES });
+  const inner = createBudget({ usd: 10, prices: PRICES });
+  const { sent, llm } = open({ usd: 99 });
+  const other = llm.with({ layers: [inner.layer] }).llmCall("Other", { max_tokens: 5 });
+  await turn();
+  const ask = llm.with({ layers: [outer.layer, layer, inner.layer] }).llmCall;
+  const answer = async (index: number, cost = 1) => {
+    while (sent.length <= index) await turn();
+    sent[index]?.answer(cost);
+  };
+  return { outer, sent, other, ask, answer };
+}
+
+test("gives all back of a call whose two attempts have waited for another budget", async () => {
+  const race: Layer = (next) => (params, call) =>
+    Promise.any([next(params, call), next(params, call)]);
+  const { outer, other, ask, answer } = await between(race);
+  const run = ask("Hi", { max_tokens: 6 });
+  for (const index of [0, 1, 2]) await answer(index);
+  await Promise.all([other, run]);
+  await turn();
+  expect(outer.reserved()).toEqual(NONE);
+  expect(outer.spent()).toEqual({ usd: 2, calls: 2 });
+});
+
+test("holds room again for an attempt behind one that gave up waiting for another budget", async () => {
+  const { signal, abort } = withAbort();
+  const cheaper: Layer = (next) => (params, call) =>
+    next(params, { ...call, signal }).catch(() => next({ ...params, max_tokens: 1 }, call));
+  const { outer, sent, ask } = await between(cheaper);
+  const run = ask("Hi", { max_tokens: 6 });
+  await turn();
+  expect(outer.reserved()).toEqual(NONE);
+  abort("too long");
+  while (sent.length < 2) await turn();
+  expect(outer.reserved()).toEqual({ usd: 6, calls: 1 });
+  sent[1]?.answer(1);
+  expect(await run).toBe("Yes");
+});
+
+test("keeps what a lost request may have cost while the next attempt waits for another budget", async () => {
+  let goOn = () => {};
+  const lost = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const retry: Layer = (next) => async (params, call) => {
+    await rejection(next(params, call));
+    await lost;
+    return next(params, call);
+  };
+  const { outer, sent, other, ask, answer } = await between(retry);
+  const run = ask("Hi", { max_tokens: 5 });
+  while (sent.length < 2) await turn();
+  sent[1]?.fail(new APIConnectionError({ message: "reset" }));
+  await turn();
+  goOn();
+  await turn();
+  expect(amounts(outer)).toEqual({
+    spent: NONE,
+    reserved: NONE,
+    unsettled: { usd: 5, calls: 1 },
+  });
+  await answer(0, 0);
+  await answer(2);
+  await Promise.all([other, run]);
+  expect(amounts(outer)).toEqual({
+    spent: { usd: 1, calls: 1 },
+    reserved: NONE,
+    unsettled: { usd: 5, calls: 1 },
+  });
+});
+
 test("counts a call once in a door that has the budget twice, and calls beside it too", async () => {
   const { budget, sent, llm } = open({ usd: 20, calls: 3 });
   const rename: Layer = (next) => (params, call) => next({ ...params }, { ...call });

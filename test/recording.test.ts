@@ -865,6 +865,28 @@ test("close waits for a call between two attempts, and for one that is cancelled
   }
 });
 
+test("a call cancelled in the queue is on the tape, though another one has its path", async () => {
+  const file = await tapeFile();
+  const server = await startServer(hold);
+  for (const mode of ["record", "replay"] as const) {
+    await using recording = await openRecording(file, { mode });
+    const client = recordedClient(recording, { apiKey: KEY, baseURL: server.url });
+    const { llmCall } = createLlm({ client, concurrency: 1, layers: [recording.layer] });
+    const controller = new AbortController();
+    const first = llmCall("Hi");
+    const second = rejection(llmCall("Ho", { signal: controller.signal }));
+    if (mode === "record") await server.received(1);
+    controller.abort("enough");
+    expect(await second).toBe("enough");
+    if (mode === "record") reply("Hello")(await server.received(1));
+    expect(await first).toBe("Hello");
+  }
+  expect((await linesOf(file)).map(({ path, outcome }) => [path, outcome]).slice(1)).toEqual([
+    ["call", "cancelled"],
+    ["call", "replied"],
+  ]);
+});
+
 test("makes no call any more whose reply couldn't be kept, and counts none as kept", async () => {
   const file = join(await tapeFile(), "..", "new", "tape.jsonl");
   const { client, server, recording } = await live(file, [reply("Hello")]);

@@ -1,21 +1,31 @@
 /**
  * Who is told of the requests that may be billed: the budgets that a call has passed.
  *
- *     door ─ newCall ─► budget ─ billed ─► layers ─► charge ─► request ─┬─ answered, lost, cancelled
- *                                                                      └─ refused, never sent: taken back
+ *     door ─ newCall ─► budget ─ billed ─► layers ─► charge ─► request ─┬─ answered ─► settle
+ *                                                                      ├─ refused, never sent ─► takeBack
+ *                                                                      └─ lost, cancelled: stays
  *
  * One call may lead to no request, where a layer knows the answer, or to several, where it asks again: so each
  * request is counted where it goes out. What came back doesn't tell: it may be the layer's own.
  *
  * From effective-agents 0.1.0: patterns/door/bill.ts
  */
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import { HaltError } from "../errors.ts";
 import { createScope } from "../step.ts";
 
 /** Counts the requests of one call. */
 export interface Bill {
-  /** Counts one that may be billed. The function that comes back takes it off again. */
-  readonly charge: () => () => void;
+  /** Counts one that may be billed. */
+  readonly charge: () => Charge;
+}
+
+/** A request that may be billed. */
+export interface Charge {
+  /** It was answered. */
+  readonly settle: (message: Message) => void;
+  /** It isn't billed. */
+  readonly takeBack: () => void;
 }
 
 /** The bills that are open where code runs. */
@@ -47,11 +57,21 @@ export function billed<T>(bill: Bill, fn: () => T): T {
   return scope.run({ own: [...own, bill], around }, fn);
 }
 
-/** Counts a request on all bills of the call under way. The function that comes back takes it off again. */
-export function charge(): () => void {
-  const takeBacks = openBills().own.map((bill) => bill.charge());
-  return () => {
-    for (const takeBack of takeBacks) takeBack();
+/** Runs `fn` outside of all calls: nobody waits for what it starts. */
+export function apart<T>(fn: () => T): T {
+  return scope.getStore() ? scope.run(NONE, fn) : fn();
+}
+
+/** Counts a request on all bills of the call under way. */
+export function charge(): Charge {
+  const charges = openBills().own.map((bill) => bill.charge());
+  return {
+    settle(message) {
+      for (const { settle } of charges) settle(message);
+    },
+    takeBack() {
+      for (const { takeBack } of charges) takeBack();
+    },
   };
 }
 

@@ -17,7 +17,7 @@ import { HaltError, LlmOutputError } from "../errors.ts";
 import { lend } from "../fan-out.ts";
 import type { CallOptions, Params } from "../llm-call.ts";
 import { annotate, noted, reportText } from "../step.ts";
-import { charge, isUnpaid } from "./bill.ts";
+import { apart, charge, isUnpaid } from "./bill.ts";
 import { asMessage, checkEvent, joined, notMessage, textIn } from "./reply.ts";
 import { type BodyWatch, watchBody } from "./silence.ts";
 
@@ -50,15 +50,17 @@ export async function request(
     const turn = slots.take(own);
     // Not awaited where there is a place: each promise costs the call a hundredth of its time.
     if (turn) await turn;
-    const takeBack = charge();
+    const bill = charge();
     let isRefused = false;
+    let message: Message | undefined;
     try {
       // Displays ask for it: what was cancelled before this has cost nothing.
       annotate({ sent: true, recorded: undefined });
       const reply = streams
         ? await streamed(api, params, options, onText, watch)
         : await api.create(Object.assign({}, params, { stream: false as const }), options);
-      return asMessage(reply, watch.body());
+      message = asMessage(reply, watch.body());
+      return message;
     } catch (error) {
       isRefused = !own?.aborted && !watch.succeeded() && isUnpaid(error);
       throw error;
@@ -66,7 +68,8 @@ export async function request(
       // A client that runs middleware has sent nothing before it comes to ours: no key, an abort, a replay.
       const isUnsent = "middleware" in client && !watch.reached();
       if (isUnsent && noted("recorded") === undefined) annotate({ sent: false });
-      if (isUnsent || isRefused) takeBack();
+      if (isUnsent || isRefused) bill.takeBack();
+      else if (message) bill.settle(message);
       slots.release();
     }
   } catch (error) {
@@ -101,7 +104,7 @@ async function streamed(
     text += piece;
     reportText(piece);
     try {
-      onText?.(piece);
+      if (onText) apart(() => onText(piece));
     } catch (error) {
       thrown = { error };
       stream.abort();

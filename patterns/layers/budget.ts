@@ -94,13 +94,13 @@ export function createBudget(options: BudgetOptions): Budget {
   const { prices = PRICES } = options;
   checkLimits(options);
   const ledger = openLedger({ usd, calls });
-  const { spent, held, unsettled } = ledger;
 
-  const settle = ({ model, usage }: Message, most: Sum) => {
+  /** What a reply did cost, or, where that can't be told, may have. */
+  const bookReply = ({ model, usage }: Message, most: Sum) => {
     const cost = costOf(model, usage, prices);
-    if (cost !== undefined) return add(spent, sumOf({ usd: cost, calls: 1 }));
+    if (cost !== undefined) return add(ledger.spent, sumOf({ usd: cost, calls: 1 }));
     const atMost = costAtMost(model, usage, prices);
-    add(unsettled, atMost === undefined ? most : sumOf({ usd: atMost, calls: 1 }));
+    add(ledger.unsettled, atMost === undefined ? most : sumOf({ usd: atMost, calls: 1 }));
   };
 
   const layer: Layer = (next) => async (params, call) => {
@@ -109,16 +109,11 @@ export function createBudget(options: BudgetOptions): Budget {
     // A door may have this budget twice.
     if (outer.some((hold) => hold.ledger === ledger)) return next(params, call);
     const most = sumOf({ usd: mostItMayCost(params, prices, usd), calls: 1 });
-    const hold = createHold(ledger, most);
+    const hold = createHold(ledger, most, bookReply);
     await reserve(hold, { outer, around: open.around.filter(isHold), signal: call.signal });
     try {
       call.signal?.throwIfAborted();
-      const message = await billed(hold, () => next(params, call));
-      if (hold.requests > 0) {
-        settle(message, most);
-        hold.requests -= 1;
-      }
-      return message;
+      return await billed(hold, () => next(params, call));
     } finally {
       close(hold);
     }
@@ -126,9 +121,9 @@ export function createBudget(options: BudgetOptions): Budget {
 
   return {
     layer,
-    spent: () => amountOf(spent),
-    reserved: () => amountOf(held),
-    unsettled: () => amountOf(unsettled),
+    spent: () => amountOf(ledger.spent),
+    reserved: () => amountOf(ledger.held),
+    unsettled: () => amountOf(ledger.unsettled),
   };
 }
 

@@ -14,7 +14,7 @@
  * From effective-agents 0.1.0: patterns/recording/call-log.ts
  */
 import { RecordingError } from "../errors.ts";
-import { currentPath } from "../step.ts";
+import { createScope, currentPath } from "../step.ts";
 import type { Ending } from "./live.ts";
 import type { ApiRequest, CanonicalRequest } from "./request.ts";
 import { withoutSecrets } from "./secrets.ts";
@@ -41,16 +41,22 @@ export interface CallLog {
 /** A call whose end isn't written yet. */
 interface OpenCall {
   readonly path: string;
+  readonly whole: WatchedCall | undefined;
   readonly signal: ApiRequest["signal"];
   /** Its caller has the reply, of which a stream may still go on. */
   answered: boolean;
 }
 
+/** A call as the layer sees it: with all its attempts, and what comes before them. */
 interface WatchedCall {
-  readonly path: string;
   /** One of its attempts has been sent. */
   begun: boolean;
+  /** Its end is on the tape. */
+  written: boolean;
 }
+
+/** The call under way: two may have the same path. */
+const watching = createScope<WatchedCall>();
 
 /** Makes the log of a tape. Its clock goes on where the tape ends. */
 export function createCallLog(tape: Tape): CallLog {
@@ -84,9 +90,11 @@ export function createCallLog(tape: Tape): CallLog {
       if (closed) throw new RecordingError("The recording is closed: no more calls can be made");
       tape.check();
       const begin = now();
-      const call: OpenCall = { path: currentPath(), signal: request.signal, answered: false };
+      const whole = watching.getStore();
+      if (whole) whole.begun = true;
+      const { signal } = request;
+      const call: OpenCall = { path: currentPath(), whole, signal, answered: false };
       open.add(call);
-      for (const whole of watched) if (whole.path === call.path) whole.begun = true;
       const end = async (ending: Ending) => {
         try {
           if (!ending || (closed && ending.outcome === "cancelled")) return;
@@ -96,6 +104,7 @@ export function createCallLog(tape: Tape): CallLog {
           const { outcome, ...rest } = ending;
           const times = timed(call.path, begin);
           const line: TapeLine = { ...times, outcome, request: asked, ...rest };
+          if (whole && isFinal(line)) whole.written = true;
           await tape.append(withoutSecrets(line, request));
         } finally {
           open.delete(call);
@@ -113,17 +122,13 @@ export function createCallLog(tape: Tape): CallLog {
     async watch(send, signal) {
       const path = currentPath();
       const begin = now();
-      const before = tape.lines.length;
-      const whole = { path, begun: false };
+      const whole = { begun: false, written: false };
       watched.add(whole);
       try {
-        return await send();
+        return await watching.run(whole, send);
       } catch (error) {
-        const written = tape.lines
-          .slice(before)
-          .some((line) => line.path === path && isFinal(line));
-        const isSent = [...open].some((call) => call.path === path);
-        if (signal?.aborted && !written && !isSent && !closed) {
+        const isSent = [...open].some((call) => call.whole === whole);
+        if (signal?.aborted && !whole.written && !isSent && !closed) {
           await tape.append({ ...timed(path, begin), outcome: "cancelled" });
         }
         throw error;

@@ -29,9 +29,10 @@ export type Play = (params: Params) => Turn;
  */
 export function playedBy(play: Play, ...layers: readonly Layer[]): LlmMessage {
   const model: Layer = () => async (params) => {
-    // Its answers cost what the API's would.
-    charge();
-    return messageOf(params, play(params));
+    const message = messageOf(params, play(params));
+    // It costs what the API's would.
+    charge().settle(message);
+    return message;
   };
   return createLlm({ layers: [...layers, model] }).llmMessage;
 }

@@ -24,19 +24,24 @@ export function layered(layers: readonly Layer[]): Middleware {
     const signal = options.signal ?? undefined;
     let response: Response | undefined;
     const send: Send = async () => {
-      const takeBack = charge();
+      const bill = charge();
       let isRefused = false;
+      let message: Message | undefined;
       annotate({ sent: true, recorded: undefined });
       try {
         response = await next(request);
         const body = await parse<Message>(response);
-        if (response.ok) return asMessage(body);
-        throw APIError.generate(response.status, body, undefined, response.headers);
+        if (!response.ok) {
+          throw APIError.generate(response.status, body, undefined, response.headers);
+        }
+        message = asMessage(body);
+        return message;
       } catch (error) {
         isRefused = !signal?.aborted && isUnpaid(error);
         throw error;
       } finally {
-        if (isRefused || noted("recorded") !== undefined) takeBack();
+        if (isRefused || noted("recorded") !== undefined) bill.takeBack();
+        else if (message) bill.settle(message);
         signal?.throwIfAborted();
       }
     };

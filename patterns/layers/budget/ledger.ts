@@ -15,6 +15,7 @@
  * From effective-agents 0.1.0: patterns/layers/budget/ledger.ts
  */
 import { setImmediate } from "node:timers";
+import type { Message } from "@anthropic-ai/sdk/resources/messages";
 import type { Bill } from "../../door/bill.ts";
 import { BudgetError } from "../../errors.ts";
 import { follow } from "../../fan-out.ts";
@@ -106,16 +107,30 @@ export function add(total: Sum, { nanos, calls }: Readonly<Sum>, times = 1): voi
   total.calls += calls * times;
 }
 
-/** Makes a hold, still to be taken. A request that goes out when it's closed is unsettled: nobody sees any
- * more what it costs. */
-export function createHold(ledger: Ledger, most: Sum): Hold {
+/**
+ * Makes a hold, still to be taken.
+ *
+ * @param bookReply Writes down what a reply did cost.
+ */
+export function createHold(
+  ledger: Ledger,
+  most: Sum,
+  bookReply: (message: Message, most: Sum) => void,
+): Hold {
   const count = (requests: number) => {
+    // One that goes out, or ends, behind its call is held by nobody.
     if (hold.isClosed) addUnsettled(hold, requests);
     else hold.requests += requests;
   };
   const charge = () => {
     count(1);
-    return () => count(-1);
+    return {
+      settle(message: Message) {
+        count(-1);
+        bookReply(message, most);
+      },
+      takeBack: () => count(-1),
+    };
   };
   const hold: Hold = { ledger, most, charge, requests: 0, waits: 0, isClosed: false };
   return hold;
@@ -130,7 +145,7 @@ export async function reserve(own: Hold, { outer, around, signal }: Asking): Pro
   const wanted = [...outer, own];
   for (const hold of around) hold.waits += 1;
   try {
-    let lacking = own.ledger.waiting.size > 0 ? own : takeAll([own]);
+    let lacking = own.ledger.waiting.size > 0 ? own : takeAll(wanted);
     while (lacking) {
       if (isHopeless(lacking, around)) throw refusal(lacking);
       for (const hold of outer) giveBack(hold);
@@ -141,11 +156,10 @@ export async function reserve(own: Hold, { outer, around, signal }: Asking): Pro
   }
 }
 
-/** Ends a call: gives back what it held, and counts the requests that nothing else is known of. */
+/** Ends a call. */
 export function close(hold: Hold): void {
-  addUnsettled(hold, hold.requests);
-  hold.isClosed = true;
   giveBack(hold);
+  hold.isClosed = true;
 }
 
 function addUnsettled({ ledger, most }: Hold, requests: number): void {
@@ -153,20 +167,22 @@ function addUnsettled({ ledger, most }: Hold, requests: number): void {
   passSoon(ledger);
 }
 
-/** Gives back what was held, if it still is. Those that fit then go when what the call has led to is done:
- * that may cancel them. */
+/** Gives back what is held, but for the requests that nothing more is known of. Those that fit then go when
+ * what the call has led to is done: that may cancel them. */
 function giveBack(hold: Hold): void {
+  addUnsettled(hold, hold.requests);
+  hold.requests = 0;
   const { holds, held } = hold.ledger;
-  if (!holds.delete(hold)) return;
-  add(held, hold.most, -1);
-  passSoon(hold.ledger);
+  if (holds.delete(hold)) add(held, hold.most, -1);
 }
 
-/** Takes all of them or none, and gives the first that there is no room for. */
+/** Takes all of them or none, and gives the first that there is no room for. Another attempt of the same call
+ * may have taken one already, or have ended the call. */
 function takeAll(wanted: readonly Hold[]): Hold | undefined {
-  const lacking = wanted.find((hold) => !fits(hold));
+  const missing = wanted.filter((hold) => !hold.isClosed && !hold.ledger.holds.has(hold));
+  const lacking = missing.find((hold) => !fits(hold));
   if (lacking) return lacking;
-  for (const hold of wanted) {
+  for (const hold of missing) {
     hold.ledger.holds.add(hold);
     add(hold.ledger.held, hold.most);
   }
