@@ -916,6 +916,87 @@ test("keeps what a lost request may have cost while the next attempt waits for a
   });
 });
 
+test("has room again as soon as a call is answered, for one that a layer then makes", async () => {
+  const { budget, sent, llm } = open({ calls: 2 });
+  const judge: Layer = (next) => async (params, call) => {
+    const message = await next(params, call);
+    expect(amounts(budget)).toEqual({
+      spent: { usd: 1, calls: 1 },
+      reserved: NONE,
+      unsettled: NONE,
+    });
+    await llm.llmCall("Is it fine?", { max_tokens: 1 });
+    return message;
+  };
+  const run = llm.with({ layers: [judge] }).llmCall("Hi", { max_tokens: 1 });
+  for (let i = 0; i < 2; i += 1) {
+    while (sent.length <= i) await turn();
+    sent[i]?.answer(1);
+  }
+  expect(await run).toBe("Yes");
+  expect(budget.spent()).toEqual({ usd: 2, calls: 2 });
+});
+
+test("counts an attempt once that is under way while the next one waits for another budget", async () => {
+  const both: Layer = (next) => async (params, call) => {
+    const [first] = await Promise.all([next(params, call), turn().then(() => next(params, call))]);
+    return first;
+  };
+  const { outer, sent, other, ask, answer } = await between(both);
+  const run = ask("Hi", { max_tokens: 5 });
+  while (sent.length < 2) await turn();
+  for (let i = 0; i < 5; i += 1) await turn();
+  expect(sent).toHaveLength(2);
+  const { reserved, unsettled } = amounts(outer);
+  expect(reserved.calls + unsettled.calls).toBe(1);
+  await answer(0, 0);
+  await answer(1, 0);
+  await answer(2, 0);
+  await Promise.all([other, run]);
+  expect(amounts(outer)).toEqual({
+    spent: { usd: 0, calls: 2 },
+    reserved: NONE,
+    unsettled: NONE,
+  });
+});
+
+test("ends a call with two attempts, beside one whose layer asks under its outer budget", async () => {
+  const [a, b] = [
+    createBudget({ usd: 10, prices: PRICES }),
+    createBudget({ usd: 10, prices: PRICES }),
+  ];
+  const { sent, llm } = open({ usd: 99 }, { max_tokens: 10 });
+  let startSecond = () => {};
+  const second = new Promise<void>((resolve) => {
+    startSecond = resolve;
+  });
+  const both: Layer = (next) => async (params, call) => {
+    const [first] = await Promise.all([next(params, call), second.then(() => next(params, call))]);
+    return first;
+  };
+  const underA = llm.with({ layers: [a.layer] });
+  const guard: Layer = (next) => async (params, call) => {
+    await underA.llmCall("Is it safe?").catch(() => {});
+    return next(params, call);
+  };
+  const runs: Promise<string>[] = [];
+  for (const layers of [[b.layer], [a.layer, both, b.layer], [b.layer, guard]]) {
+    runs.push(llm.with({ layers }).llmCall("Hi"));
+    await turn();
+  }
+  startSecond();
+  let isOpen = true;
+  const ended = Promise.all(runs).finally(() => {
+    isOpen = false;
+  });
+  for (let i = 0; isOpen; ) {
+    for (let turns = 0; turns < 5; turns += 1) await turn();
+    if (sent[i]) sent[i++]?.answer(0);
+  }
+  expect(await ended).toEqual(["Yes", "Yes", "Yes"]);
+  for (const { reserved } of [a, b]) expect(reserved()).toEqual(NONE);
+});
+
 test("counts a call once in a door that has the budget twice, and calls beside it too", async () => {
   const { budget, sent, llm } = open({ usd: 20, calls: 3 });
   const rename: Layer = (next) => (params, call) => next({ ...params }, { ...call });

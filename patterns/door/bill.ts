@@ -3,7 +3,7 @@
  *
  *     door ─ newCall ─► budget ─ billed ─► layers ─► charge ─► request ─┬─ answered ─► settle
  *                                                                      ├─ refused, never sent ─► takeBack
- *                                                                      └─ lost, cancelled: stays
+ *                                                                      └─ lost, cancelled ─► lose
  *
  * One call may lead to no request, where a layer knows the answer, or to several, where it asks again: so each
  * request is counted where it goes out. What came back doesn't tell: it may be the layer's own.
@@ -24,6 +24,8 @@ export interface Bill {
 export interface Charge {
   /** It was answered. */
   readonly settle: (message: Message) => void;
+  /** It ended without an answer, and may be billed all the same. */
+  readonly lose: () => void;
   /** It isn't billed. */
   readonly takeBack: () => void;
 }
@@ -68,6 +70,9 @@ export function charge(): Charge {
   return {
     settle(message) {
       for (const { settle } of charges) settle(message);
+    },
+    lose() {
+      for (const { lose } of charges) lose();
     },
     takeBack() {
       for (const { takeBack } of charges) takeBack();

@@ -70,6 +70,7 @@ export async function request(
       if (isUnsent && noted("recorded") === undefined) annotate({ sent: false });
       if (isUnsent || isRefused) bill.takeBack();
       else if (message) bill.settle(message);
+      else bill.lose();
       slots.release();
     }
   } catch (error) {

@@ -42,6 +42,7 @@ export function layered(layers: readonly Layer[]): Middleware {
       } finally {
         if (isRefused || noted("recorded") !== undefined) bill.takeBack();
         else if (message) bill.settle(message);
+        else bill.lose();
         signal?.throwIfAborted();
       }
     };

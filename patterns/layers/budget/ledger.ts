@@ -51,8 +51,10 @@ export interface Hold extends Bill {
   readonly ledger: Ledger;
   /** The most that a request of it may cost. */
   readonly most: Readonly<Sum>;
-  /** How many of its requests may be billed. */
-  requests: number;
+  /** The request under way that the room is for. Any more at once are unsettled from the start. */
+  request: object | undefined;
+  /** How many attempts of the call wait for room under further budgets. */
+  queued: number;
   /** How many calls made inside of this one wait for room. */
   waits: number;
   isClosed: boolean;
@@ -117,22 +119,31 @@ export function createHold(
   most: Sum,
   bookReply: (message: Message, most: Sum) => void,
 ): Hold {
-  const count = (requests: number) => {
-    // One that goes out, or ends, behind its call is held by nobody.
-    if (hold.isClosed) addUnsettled(hold, requests);
-    else hold.requests += requests;
-  };
   const charge = () => {
-    count(1);
+    const request = {};
+    if (isHeld(hold)) hold.request ??= request;
+    const hasRoom = () => hold.request === request;
+    if (!hasRoom()) addUnsettled(hold, 1);
     return {
       settle(message: Message) {
-        count(-1);
+        // With that it's unsettled, whether it had room or not.
+        if (hasRoom()) release(hold);
+        addUnsettled(hold, -1);
         bookReply(message, most);
       },
-      takeBack: () => count(-1),
+      lose() {
+        if (hasRoom()) release(hold);
+      },
+      takeBack() {
+        if (!hasRoom()) return addUnsettled(hold, -1);
+        // The room stays, for another attempt: unless that waits for another budget.
+        hold.request = undefined;
+        if (hold.queued > 0) release(hold);
+      },
     };
   };
-  const hold: Hold = { ledger, most, charge, requests: 0, waits: 0, isClosed: false };
+  const counts = { queued: 0, waits: 0, isClosed: false };
+  const hold: Hold = { ledger, most, charge, request: undefined, ...counts };
   return hold;
 }
 
@@ -143,22 +154,24 @@ export function createHold(
  */
 export async function reserve(own: Hold, { outer, around, signal }: Asking): Promise<void> {
   const wanted = [...outer, own];
+  for (const hold of outer) hold.queued += 1;
   for (const hold of around) hold.waits += 1;
   try {
     let lacking = own.ledger.waiting.size > 0 ? own : takeAll(wanted);
     while (lacking) {
       if (isHopeless(lacking, around)) throw refusal(lacking);
-      for (const hold of outer) giveBack(hold);
+      for (const hold of outer) release(hold);
       lacking = await nextTurn(lacking.ledger, { wanted, around }, signal);
     }
   } finally {
+    for (const hold of outer) hold.queued -= 1;
     for (const hold of around) hold.waits -= 1;
   }
 }
 
 /** Ends a call. */
 export function close(hold: Hold): void {
-  giveBack(hold);
+  release(hold);
   hold.isClosed = true;
 }
 
@@ -167,19 +180,24 @@ function addUnsettled({ ledger, most }: Hold, requests: number): void {
   passSoon(ledger);
 }
 
-/** Gives back what is held, but for the requests that nothing more is known of. Those that fit then go when
- * what the call has led to is done: that may cancel them. */
-function giveBack(hold: Hold): void {
-  addUnsettled(hold, hold.requests);
-  hold.requests = 0;
+/** Gives back what is held. A request that it was for becomes unsettled. Those that fit then go when what the
+ * call has led to is done: that may cancel them. */
+function release(hold: Hold): void {
+  if (hold.request) addUnsettled(hold, 1);
+  hold.request = undefined;
   const { holds, held } = hold.ledger;
   if (holds.delete(hold)) add(held, hold.most, -1);
+  passSoon(hold.ledger);
+}
+
+function isHeld(hold: Hold): boolean {
+  return hold.ledger.holds.has(hold);
 }
 
 /** Takes all of them or none, and gives the first that there is no room for. Another attempt of the same call
  * may have taken one already, or have ended the call. */
 function takeAll(wanted: readonly Hold[]): Hold | undefined {
-  const missing = wanted.filter((hold) => !hold.isClosed && !hold.ledger.holds.has(hold));
+  const missing = wanted.filter((hold) => !hold.isClosed && !isHeld(hold));
   const lacking = missing.find((hold) => !fits(hold));
   if (lacking) return lacking;
   for (const hold of missing) {
@@ -200,8 +218,12 @@ function fits({ ledger, most }: Hold, alone?: "alone"): boolean {
  * held by calls that wait themselves. */
 function isHopeless(hold: Hold, around: readonly Hold[]): boolean {
   if (fits(hold)) return false;
-  const isStuck = around.length > 0 && [...hold.ledger.holds].every(({ waits }) => waits > 0);
+  const isStuck = around.length > 0 && [...hold.ledger.holds].every(waitsItself);
   return isStuck || !fits(hold, "alone");
+}
+
+function waitsItself({ waits, queued, request }: Hold): boolean {
+  return waits > 0 || (queued > 0 && request === undefined);
 }
 
 function roomIn(ledger: Ledger, unit: keyof Sum, alone?: "alone"): number {
