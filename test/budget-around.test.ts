@@ -125,6 +125,9 @@ test.for<readonly [string, number, BudgetOptions]>([
   },
 );
 
+/** Sends a call that fails once more. */
+const retry: Layer = (next) => (params, call) => next(params, call).catch(() => next(params, call));
+
 /** Has each call answered twice, and takes the second answer. */
 const again: Layer = (next) => async (params, call) => {
   await next(params, call);
@@ -191,14 +194,7 @@ test("keeps what a stream may have cost when its reader throws an error with a s
 });
 
 test("keeps what a second attempt may have cost, behind one that wasn't billed", async () => {
-  const fallback: Layer = (next) => async (params, call) => {
-    try {
-      return await next(params, call);
-    } catch {
-      return next(params, call);
-    }
-  };
-  const inside = [fallback];
+  const inside = [retry];
   const { server, budget, llmCall } = await openServer({ usd: 30 }, [fails(529), lose], { inside });
   await rejection(llmCall("Hi"));
   expect(server.requests).toHaveLength(2);
@@ -210,8 +206,6 @@ test.for<readonly [string, [Answer, Answer], Error | undefined]>([
   ["refused", [lose, fails(429)], new RateLimitError(429, undefined, "no", new Headers())],
 ])("keeps what a lost attempt may have cost, behind which the next one was %s", async (row) => {
   const [, answers, error] = row;
-  const retry: Layer = (next) => (params, call) =>
-    next(params, call).catch(() => next(params, call));
   const { server, budget, llmCall } = await openServer({ usd: 30 }, answers, { inside: [retry] });
   const outcome = await llmCall("Hi").catch((thrown) => thrown);
   if (error) expect(outcome).toBeInstanceOf(error.constructor);
@@ -228,8 +222,6 @@ const race: Layer = (next) => (params, call) =>
   Promise.any([next(params, call), next(params, call)]);
 
 test("counts a request that a layer makes in a step of its own", async () => {
-  const retry: Layer = (next) => (params, call) =>
-    next(params, call).catch(() => next(params, call));
   const inside = [retry, named];
   const { server, budget, llmCall } = await openServer({ usd: 30 }, [lose, lose], { inside });
   await rejection(llmCall("Hi"));

@@ -16,6 +16,9 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, inject, onTestFinished } from "vitest";
 import { reply, startServer, type TestServer } from "../shared/server.ts";
 
+/** What vitest says of route's copied test: all of it is there, and passes. */
+export const ROUTE_PASSES = /Tests .*67 passed/;
+
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The version that these tests were written against. */

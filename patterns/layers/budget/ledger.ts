@@ -142,8 +142,15 @@ export function createHold(
       },
     };
   };
-  const counts = { queued: 0, waits: 0, isClosed: false };
-  const hold: Hold = { ledger, most, charge, request: undefined, ...counts };
+  const hold: Hold = {
+    ledger,
+    most,
+    charge,
+    request: undefined,
+    queued: 0,
+    waits: 0,
+    isClosed: false,
+  };
   return hold;
 }
 
@@ -250,8 +257,8 @@ async function nextTurn(
   asking: Omit<Waiter, "wake">,
   signal: AbortSignal | undefined,
 ): Promise<Hold | undefined> {
-  const { controller, release } = follow(signal);
-  const { signal: own } = controller;
+  const follower = follow(signal);
+  const { signal: own } = follower.controller;
   try {
     own.throwIfAborted();
     return await new Promise((wake, reject) => {
@@ -265,7 +272,7 @@ async function nextTurn(
       passSoon(ledger);
     });
   } finally {
-    release();
+    follower.release();
   }
 }
 
